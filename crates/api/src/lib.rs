@@ -1,0 +1,11 @@
+//! What a Kubernetes Job is: its types on the wire, its defaults, what is wrong
+//! with it, and how a set of its indexes is written.
+//!
+//! This crate speaks of one object's shape. It knows nothing of IO, clocks or
+//! other objects.
+
+pub mod diagnostic;
+pub mod feature_gates;
+pub mod field_error;
+pub mod field_path;
+pub mod manifest;
