@@ -8,4 +8,5 @@ pub mod diagnostic;
 pub mod feature_gates;
 pub mod field_error;
 pub mod field_path;
+pub mod index_set;
 pub mod manifest;
