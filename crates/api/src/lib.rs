@@ -4,9 +4,13 @@
 //! This crate speaks of one object's shape. It knows nothing of IO, clocks or
 //! other objects.
 
+pub mod closed_set;
+pub mod condition;
 pub mod diagnostic;
 pub mod feature_gates;
 pub mod field_error;
 pub mod field_path;
 pub mod index_set;
 pub mod manifest;
+pub mod names;
+pub mod view;
