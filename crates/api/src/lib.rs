@@ -6,11 +6,15 @@
 
 pub mod closed_set;
 pub mod condition;
+pub mod defaults;
 pub mod diagnostic;
 pub mod feature_gates;
 pub mod field_error;
 pub mod field_path;
+pub mod identifier;
 pub mod index_set;
 pub mod manifest;
 pub mod names;
+pub mod quantity;
+pub mod validation;
 pub mod view;

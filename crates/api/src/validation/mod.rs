@@ -1,0 +1,40 @@
+//! What is wrong with an object: every error at once, each with its path.
+//!
+//! A validator takes a piece of an object, the path it stands at and the list
+//! of errors so far, and adds to the list in the order the API server would.
+//! It sees fields after defaulting, knows the one object it is given, and
+//! neither repairs nor refuses anything itself.
+
+pub mod label_selector;
+pub mod object_meta;
+pub mod pod_template;
+
+use crate::field_error::FieldError;
+use crate::field_path::Path;
+
+/// What every number that counts something is told when it is below zero.
+const NOT_NEGATIVE: &str = "must be greater than or equal to 0";
+
+/// Says of one value each thing that is wrong with it.
+fn push_invalid(path: &Path<'_>, value: &str, wrong: Vec<String>, errors: &mut Vec<FieldError>) {
+    for detail in wrong {
+        errors.push(FieldError::invalid(path, value, detail));
+    }
+}
+
+/// A number that must not be below zero.
+fn validate_non_negative(value: i64, path: &Path<'_>, errors: &mut Vec<FieldError>) {
+    if value < 0 {
+        errors.push(FieldError::invalid(path, value, NOT_NEGATIVE));
+    }
+}
+
+/// The text of a field that Go models as a plain string: absent is empty.
+fn text(field: &Option<String>) -> &str {
+    field.as_deref().unwrap_or("")
+}
+
+/// The items of a field that Go models as a plain list: absent is empty.
+fn items<T>(field: &Option<Vec<T>>) -> &[T] {
+    field.as_deref().unwrap_or(&[])
+}
