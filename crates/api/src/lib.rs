@@ -15,6 +15,7 @@ pub mod identifier;
 pub mod index_set;
 pub mod manifest;
 pub mod names;
+pub mod prepare;
 pub mod quantity;
 pub mod validation;
 pub mod view;

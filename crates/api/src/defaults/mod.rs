@@ -3,4 +3,5 @@
 //! Defaults run before validation and change only what is absent; running them
 //! twice changes nothing more.
 
+pub mod job;
 pub mod pod_template;

@@ -5,9 +5,14 @@
 //! It sees fields after defaulting, knows the one object it is given, and
 //! neither repairs nor refuses anything itself.
 
+pub mod job;
+pub mod job_status;
+pub mod job_update;
 pub mod label_selector;
 pub mod object_meta;
+mod pod_failure_policy;
 pub mod pod_template;
+mod success_policy;
 
 use crate::field_error::FieldError;
 use crate::field_path::Path;

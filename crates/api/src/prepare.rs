@@ -1,0 +1,76 @@
+//! What becomes of a Job between a request and validation: what a client may not
+//! write is reset, what a feature gate has turned off is dropped.
+//!
+//! Defaults come first, then this, then validation. Names and uids are the caller's
+//! business: this room has no source of either.
+
+use k8s_openapi::api::batch::v1::{Job, JobSpec};
+
+use crate::closed_set::PodFailurePolicyAction;
+use crate::defaults::job::generate_selector;
+use crate::feature_gates::{FeatureGates, Gate};
+
+/// Prepares a new Job, which has its name and uid already: no status, generation 1,
+/// selector and labels generated, fields of disabled features dropped.
+pub fn prepare_for_create(job: &mut Job, gates: &FeatureGates) {
+    generate_selector(job);
+    job.status = None;
+    job.metadata.generation = Some(1);
+    drop_disabled_fields(job.spec.get_or_insert_default(), gates);
+}
+
+/// Prepares an update of the spec: the status stays, a field of a disabled feature may
+/// be kept but not added, and the generation grows with any change.
+pub fn prepare_for_update(new: &mut Job, old: &Job, gates: &FeatureGates) {
+    new.status.clone_from(&old.status);
+    let none = JobSpec::default();
+    let old_spec = old.spec.as_ref().unwrap_or(&none);
+    let new_spec = new.spec.get_or_insert_default();
+    if !gates.enabled(Gate::JobSuccessPolicy) && old_spec.success_policy.is_none() {
+        new_spec.success_policy = None;
+    }
+    // FailIndex rules stay whatever the gate says: the Pod failure policy is immutable.
+    if !gates.enabled(Gate::JobBackoffLimitPerIndex) {
+        if old_spec.backoff_limit_per_index.is_none() {
+            new_spec.backoff_limit_per_index = None;
+        }
+        if old_spec.max_failed_indexes.is_none() {
+            new_spec.max_failed_indexes = None;
+        }
+    }
+    if !gates.enabled(Gate::JobPodReplacementPolicy) && old_spec.pod_replacement_policy.is_none() {
+        new_spec.pod_replacement_policy = None;
+    }
+    let old_generation = old.metadata.generation;
+    new.metadata.generation = if new_spec == old_spec {
+        old_generation
+    } else {
+        Some(old_generation.unwrap_or(0) + 1)
+    };
+}
+
+/// Prepares an update of the status: the spec and everything that grows with it stays.
+pub fn prepare_for_status_update(new: &mut Job, old: &Job) {
+    new.spec.clone_from(&old.spec);
+    new.metadata.generation = old.metadata.generation;
+}
+
+fn drop_disabled_fields(spec: &mut JobSpec, gates: &FeatureGates) {
+    if !gates.enabled(Gate::JobManagedBy) {
+        spec.managed_by = None;
+    }
+    if !gates.enabled(Gate::JobSuccessPolicy) {
+        spec.success_policy = None;
+    }
+    if !gates.enabled(Gate::JobBackoffLimitPerIndex) {
+        spec.backoff_limit_per_index = None;
+        spec.max_failed_indexes = None;
+        if let Some(policy) = &mut spec.pod_failure_policy {
+            let fail_index = PodFailurePolicyAction::FailIndex.as_str();
+            policy.rules.retain(|rule| rule.action != fail_index);
+        }
+    }
+    if !gates.enabled(Gate::JobPodReplacementPolicy) {
+        spec.pod_replacement_policy = None;
+    }
+}
