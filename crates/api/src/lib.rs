@@ -6,6 +6,7 @@
 
 pub mod closed_set;
 pub mod condition;
+pub mod decode;
 pub mod defaults;
 pub mod diagnostic;
 pub mod feature_gates;
