@@ -43,3 +43,31 @@ fn text(field: &Option<String>) -> &str {
 fn items<T>(field: &Option<Vec<T>>) -> &[T] {
     field.as_deref().unwrap_or(&[])
 }
+
+/// A required field with a closed set of values.
+fn validate_one_of(value: &str, supported: &[&str], path: &Path<'_>, errors: &mut Vec<FieldError>) {
+    if value.is_empty() {
+        errors.push(FieldError::required(path, ""));
+    } else {
+        validate_one_of_or_empty(value, supported, path, errors);
+    }
+}
+
+/// A closed set of values where the empty text is reported like any other stranger.
+fn validate_one_of_or_empty(
+    value: &str,
+    supported: &[&str],
+    path: &Path<'_>,
+    errors: &mut Vec<FieldError>,
+) {
+    if !supported.contains(&value) {
+        errors.push(FieldError::not_supported(path, value, supported));
+    }
+}
+
+/// A text that must not be empty.
+fn validate_given(value: &str, path: &Path<'_>, errors: &mut Vec<FieldError>) {
+    if value.is_empty() {
+        errors.push(FieldError::required(path, ""));
+    }
+}
