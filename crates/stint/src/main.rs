@@ -1,3 +1,24 @@
-//! The command line.
+//! The command line: reads it and hands over. Rules of any kind live elsewhere.
 
-fn main() {}
+mod check;
+mod cli;
+mod color;
+mod input;
+mod line_index;
+mod manifest_yaml;
+mod printable;
+mod report;
+mod report_json;
+mod snippet;
+mod source;
+mod stdout;
+mod tally;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let cli = cli::Cli::read();
+    match &cli.command {
+        cli::Command::Check(args) => check::run(args),
+    }
+}

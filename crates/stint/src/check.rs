@@ -1,0 +1,208 @@
+//! `stint check`: what is wrong with these manifests?
+
+use std::io::{self, IsTerminal, Write};
+use std::process::ExitCode;
+
+use stint_api::diagnostic::{CheckedDocument, DocumentKind};
+use stint_api::manifest;
+
+use crate::cli::{CheckArgs, OutputFormat};
+use crate::color::Painter;
+use crate::input::{self, InputError};
+use crate::manifest_yaml;
+use crate::report::Report;
+use crate::report_json::JsonReport;
+use crate::source::Source;
+use crate::stdout::Closable;
+use crate::tally::Tally;
+
+/// A manifest is invalid.
+const EXIT_INVALID: u8 = 1;
+
+/// An input could not be read, or the output not be written. Wrong usage has the
+/// same code, from clap.
+const EXIT_UNREADABLE: u8 = 2;
+
+/// Checks every input and reports on it.
+pub(crate) fn run(args: &CheckArgs) -> ExitCode {
+    let is_colored = args
+        .color
+        .is_on(io::stderr().is_terminal(), |name| std::env::var_os(name));
+    let mut check = Check {
+        args,
+        report: Report {
+            painter: Painter::new(is_colored),
+            quiet: args.quiet,
+        },
+        json: (args.output == OutputFormat::Json).then(JsonReport::default),
+        stdout: Closable::new(io::BufWriter::new(io::stdout().lock())),
+        printed_count: 0,
+        names: Vec::new(),
+        total: Tally::default(),
+    };
+    match check.all() {
+        Ok(()) => ExitCode::from(exit_code(&check.total, args.deny_warnings)),
+        Err(error) => {
+            say(&format!(
+                "error: cannot write to standard output: {error}\n"
+            ));
+            ExitCode::from(EXIT_UNREADABLE)
+        }
+    }
+}
+
+/// The work and what came of it so far.
+struct Check<'a, W: Write> {
+    args: &'a CheckArgs,
+    report: Report,
+    /// Present if the report is to be JSON; then nothing is said to people.
+    json: Option<JsonReport>,
+    stdout: Closable<W>,
+    printed_count: usize,
+    /// The inputs that were read.
+    names: Vec<String>,
+    total: Tally,
+}
+
+impl<W: Write> Check<'_, W> {
+    /// Goes through the inputs one at a time, so that one text is held at a time.
+    fn all(&mut self) -> io::Result<()> {
+        let inputs = input::find(&self.args.files, self.args.recursive);
+        let input_count = inputs.len();
+        for input in inputs {
+            match input.and_then(|input| input::read(&input)) {
+                Ok(source) => self.file(&source, input_count)?,
+                Err(error) => self.input_error(&error),
+            }
+        }
+        self.finish(input_count)
+    }
+
+    fn file(&mut self, source: &Source, input_count: usize) -> io::Result<()> {
+        let gates = self.args.feature_gates.unwrap_or_default();
+        let documents = manifest::check(source.text(), &gates);
+        let tally = Tally::of(&documents);
+        self.total += tally;
+        self.names.push(source.name().to_owned());
+        if self.args.print {
+            self.print(&documents)?;
+        }
+        if let Some(json) = &mut self.json {
+            json.add_file(source, documents);
+            return Ok(());
+        }
+        say(&self.report.diagnostics(source, &documents));
+        // Among many files those that are fine need no line of their own.
+        let is_worth_a_line = tally.errors + tally.warnings + tally.passed_over > 0;
+        if input_count == 1 || is_worth_a_line {
+            say(&self.report.file_summary(source, &documents, &tally));
+        }
+        Ok(())
+    }
+
+    fn input_error(&mut self, error: &InputError) {
+        if error.is_invalid_text() {
+            self.total.errors += 1;
+        } else {
+            self.total.unreadable += 1;
+        }
+        match &mut self.json {
+            Some(json) => json.add_input_error(error),
+            None => say(&self.report.input_error(error)),
+        }
+    }
+
+    /// Writes the valid Jobs as YAML documents.
+    fn print(&mut self, documents: &[CheckedDocument]) -> io::Result<()> {
+        for document in documents.iter().filter(|document| document.is_valid()) {
+            let DocumentKind::Job(Some(job)) = &document.kind else {
+                continue;
+            };
+            if self.printed_count > 0 {
+                self.stdout.write_all(b"---\n")?;
+            }
+            self.stdout
+                .write_all(manifest_yaml::to_yaml(job).as_bytes())?;
+            self.printed_count += 1;
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, input_count: usize) -> io::Result<()> {
+        if let Some(json) = &self.json {
+            json.write(&mut self.stdout, &self.total)?;
+            return self.stdout.flush();
+        }
+        self.stdout.flush()?;
+        if found_no_job(&self.total) {
+            say(&self.report.no_job(&self.names));
+        }
+        if input_count > 1 {
+            say(&self.report.total(input_count, &self.total));
+        }
+        let warnings = warnings_with_no_job(&self.total);
+        let is_clean = self.total.errors == 0 && self.total.unreadable == 0;
+        if self.args.deny_warnings && is_clean && warnings > 0 {
+            say(&self.report.warnings_denied(warnings));
+        }
+        Ok(())
+    }
+}
+
+/// Whether everything could be read and none of it is a Job: not wrong, but
+/// hardly what was meant.
+fn found_no_job(total: &Tally) -> bool {
+    total.jobs == 0 && total.errors == 0 && total.unreadable == 0
+}
+
+fn warnings_with_no_job(total: &Tally) -> usize {
+    total.warnings + usize::from(found_no_job(total))
+}
+
+fn exit_code(total: &Tally, deny_warnings: bool) -> u8 {
+    if total.unreadable > 0 {
+        EXIT_UNREADABLE
+    } else if total.errors > 0 || (deny_warnings && warnings_with_no_job(total) > 0) {
+        EXIT_INVALID
+    } else {
+        0
+    }
+}
+
+/// Writes to standard error. If that fails there is nowhere left to say so.
+fn say(text: &str) {
+    let _ = io::stderr().lock().write_all(text.as_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_worst_finding_decides_the_exit_code() {
+        let job = Tally {
+            jobs: 1,
+            ..Tally::default()
+        };
+        let warned = Tally { warnings: 1, ..job };
+        let invalid = Tally {
+            errors: 1,
+            ..warned
+        };
+        let unreadable = Tally {
+            unreadable: 1,
+            ..invalid
+        };
+        let rows = [
+            (job, 0, 0),
+            (warned, 0, 1),
+            (invalid, 1, 1),
+            (unreadable, 2, 2),
+            (Tally::default(), 0, 1),
+        ];
+        for (tally, code, code_if_denied) in rows {
+            assert_eq!(exit_code(&tally, false), code, "{tally:?}");
+            assert_eq!(exit_code(&tally, true), code_if_denied, "{tally:?}");
+        }
+    }
+}

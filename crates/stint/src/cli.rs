@@ -1,0 +1,149 @@
+//! What can be said on the command line.
+
+use std::path::PathBuf;
+
+use clap::error::ErrorKind;
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use stint_api::feature_gates::FeatureGates;
+
+use crate::color::ColorChoice;
+use crate::input;
+
+const EXAMPLES: &str = "\
+Examples:
+  stint check job.yaml      Find what is wrong with a manifest, and where
+
+Exit codes:
+  0  All is well
+  1  What was asked about is wrong, such as an invalid manifest
+  2  Wrong usage, or something could not be read";
+
+/// Kubernetes Jobs in one binary.
+#[derive(Debug, Parser)]
+#[command(name = "stint", version, arg_required_else_help = true, after_help = EXAMPLES)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+impl Cli {
+    /// Reads the command line; help, the version and wrong usage end the program.
+    pub(crate) fn read() -> Self {
+        let cli = Self::parse();
+        let (subcommand, wrong) = match &cli.command {
+            Command::Check(args) => ("check", args.wrong_usage()),
+        };
+        if let Some((kind, message)) = wrong {
+            let mut command = Self::command();
+            // Names the subcommand in full in the usage line.
+            command.build();
+            command
+                .find_subcommand_mut(subcommand)
+                .expect("it was just parsed")
+                .error(kind, message)
+                .exit();
+        }
+        cli
+    }
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Check(CheckArgs),
+}
+
+const CHECK_EXAMPLES: &str = "\
+Examples:
+  stint check job.yaml                    Check every Job in a file
+  stint check -R manifests/               Check a directory and those below it
+  helm template . | stint check -         Check what another tool prints
+  stint check --print job.yaml            Show the Job with its defaults filled in
+  stint check -o json jobs/ | jq .summary Hand the findings to another tool
+  stint check --deny-warnings jobs/       Let warnings fail the build
+
+Exit codes:
+  0  Every Job is valid; there may be warnings
+  1  A manifest is invalid: an error was found, the text is not UTF-8,
+     or there are warnings and --deny-warnings is given
+  2  Wrong usage, or an input could not be read; goes before 1";
+
+/// Check Job manifests without a cluster
+///
+/// Reads every document of every FILE as the Kubernetes API server would, and shows each error
+/// with its place, what is wrong and what is allowed. Warnings point out what is legal but may
+/// surprise. Documents that are no Jobs are named and passed over.
+///
+/// Errors and warnings go to standard error; JSON and the printed manifests go to standard output.
+#[derive(Debug, Args)]
+#[command(after_help = CHECK_EXAMPLES)]
+pub(crate) struct CheckArgs {
+    /// Files or directories to check; - is standard input
+    ///
+    /// Of a directory its *.yaml, *.yml and *.json files are checked, in the order of their
+    /// names.
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+
+    /// Look in the subdirectories of directories too
+    #[arg(short = 'R', long)]
+    pub(crate) recursive: bool,
+
+    /// How to show what was found
+    #[arg(short, long, value_name = "FORMAT", value_enum, default_value_t)]
+    pub(crate) output: OutputFormat,
+
+    /// Print each valid Job with its defaults filled in, as YAML
+    #[arg(long)]
+    pub(crate) print: bool,
+
+    /// Turn Kubernetes features off or on: NAME=false,NAME=true
+    ///
+    /// The gates are JobBackoffLimitPerIndex, JobSuccessPolicy, JobPodReplacementPolicy and
+    /// JobManagedBy; all are on unless they are turned off.
+    #[arg(long, value_name = "GATES", value_parser = FeatureGates::parse)]
+    pub(crate) feature_gates: Option<FeatureGates>,
+
+    /// Exit with 1 if there are warnings
+    #[arg(long)]
+    pub(crate) deny_warnings: bool,
+
+    /// Show errors only: no warnings, no summary
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+
+    /// When to use colours
+    #[arg(long, value_name = "WHEN", value_enum, default_value_t)]
+    pub(crate) color: ColorChoice,
+}
+
+impl CheckArgs {
+    /// What clap cannot tell by itself.
+    fn wrong_usage(&self) -> Option<(ErrorKind, &'static str)> {
+        let stdin_count = self
+            .files
+            .iter()
+            .filter(|file| input::is_stdin(file))
+            .count();
+        if stdin_count > 1 {
+            let message = "standard input (-) can be read only once";
+            return Some((ErrorKind::ArgumentConflict, message));
+        }
+        if self.print && self.output == OutputFormat::Json {
+            let message = "--print writes YAML to standard output, where --output json writes its report: \
+                           use one of them";
+            return Some((ErrorKind::ArgumentConflict, message));
+        }
+        None
+    }
+}
+
+/// The forms a report can take.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OutputFormat {
+    /// For people: each finding with its line and a caret
+    #[default]
+    Human,
+    /// For tools: one JSON object with everything that was found
+    Json,
+}
