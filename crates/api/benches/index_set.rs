@@ -30,9 +30,7 @@ fn main() {
         }
         set.count()
     });
-    report("the text of 100,000 scattered indexes", || {
-        full.to_string().len() as u64
-    });
+    report("the text of 100,000 scattered indexes", || full.to_string().len() as u64);
     report("0 to 99,999 inserted in random order", || {
         let mut set = IndexSet::new();
         for &index in &contiguous {
@@ -44,10 +42,7 @@ fn main() {
         IndexSet::parse_strict(&text, 200_000).map_or(0, |set| set.count())
     });
     report("100,000 lookups among 100,000 intervals", || {
-        contiguous
-            .iter()
-            .filter(|&&index| full.contains(index))
-            .count() as u64
+        contiguous.iter().filter(|&&index| full.contains(index)).count() as u64
     });
     report("the first 1,000 missing of 100,000 intervals", || {
         full.first_missing(1_000, 200_000).len() as u64
@@ -76,9 +71,8 @@ fn shuffled(numbers: impl Iterator<Item = u32>) -> Vec<u32> {
     let mut numbers: Vec<u32> = numbers.collect();
     let mut state = 0x2545_f491_4f6c_dd1d_u64;
     for last in (1..numbers.len()).rev() {
-        state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         numbers.swap(last, (state >> 33) as usize % (last + 1));
     }
     numbers

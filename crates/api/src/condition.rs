@@ -6,9 +6,7 @@ use crate::closed_set::{ConditionStatus, JobConditionType};
 
 /// The first condition of this type.
 pub fn find(conditions: &[JobCondition], kind: JobConditionType) -> Option<&JobCondition> {
-    conditions
-        .iter()
-        .find(|condition| condition.type_ == kind.as_str())
+    conditions.iter().find(|condition| condition.type_ == kind.as_str())
 }
 
 /// Whether a condition of this type has this status.
@@ -30,9 +28,7 @@ pub fn is_finished(conditions: &[JobCondition]) -> bool {
 
 /// The conditions of a status that may not be there yet.
 pub fn of(status: Option<&JobStatus>) -> &[JobCondition] {
-    status
-        .and_then(|status| status.conditions.as_deref())
-        .unwrap_or_default()
+    status.and_then(|status| status.conditions.as_deref()).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -40,11 +36,7 @@ mod tests {
     use super::*;
 
     fn condition(kind: &str, status: &str) -> JobCondition {
-        JobCondition {
-            type_: kind.to_owned(),
-            status: status.to_owned(),
-            ..Default::default()
-        }
+        JobCondition { type_: kind.to_owned(), status: status.to_owned(), ..Default::default() }
     }
 
     #[test]
@@ -54,10 +46,7 @@ mod tests {
             condition("Complete", "False"),
             condition("FailureTarget", "True")
         ]));
-        assert!(is_finished(&[
-            condition("Suspended", "False"),
-            condition("Failed", "True")
-        ]));
+        assert!(is_finished(&[condition("Suspended", "False"), condition("Failed", "True")]));
         assert!(is_finished(&[condition("Complete", "True")]));
     }
 }

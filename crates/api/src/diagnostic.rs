@@ -32,6 +32,8 @@ pub enum Severity {
 pub struct Diagnostic {
     /// Error or warning.
     pub severity: Severity,
+    /// The name by which a warning can be silenced; errors have none.
+    pub name: Option<&'static str>,
     /// The field it is about; the root for problems of the text itself.
     pub path: FieldPath,
     /// What is wrong, without the path, in the words Kubernetes uses where it has any.
@@ -87,8 +89,6 @@ pub struct CheckedDocument {
 impl CheckedDocument {
     /// Whether the document has no error; warnings do not count.
     pub fn is_valid(&self) -> bool {
-        self.diagnostics
-            .iter()
-            .all(|diagnostic| diagnostic.severity != Severity::Error)
+        self.diagnostics.iter().all(|diagnostic| diagnostic.severity != Severity::Error)
     }
 }

@@ -46,9 +46,7 @@ pub struct FeatureGates {
 
 impl Default for FeatureGates {
     fn default() -> Self {
-        Self {
-            enabled: [true; Gate::ALL.len()],
-        }
+        Self { enabled: [true; Gate::ALL.len()] }
     }
 }
 
@@ -68,11 +66,7 @@ impl FeatureGates {
     /// Reads the form every Kubernetes component takes: `JobSuccessPolicy=false,JobManagedBy=true`.
     pub fn parse(text: &str) -> Result<Self, FeatureGatesError> {
         let mut gates = Self::default();
-        for pair in text
-            .split(',')
-            .map(str::trim)
-            .filter(|pair| !pair.is_empty())
-        {
+        for pair in text.split(',').map(str::trim).filter(|pair| !pair.is_empty()) {
             let (name, value) = pair
                 .split_once('=')
                 .ok_or_else(|| FeatureGatesError::MissingValue(pair.to_owned()))?;

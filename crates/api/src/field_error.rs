@@ -138,12 +138,7 @@ impl FieldError {
         value: Option<Value>,
         detail: impl Into<String>,
     ) -> Self {
-        Self {
-            path: path.to_field_path(),
-            kind,
-            value,
-            detail: detail.into(),
-        }
+        Self { path: path.to_field_path(), kind, value, detail: detail.into() }
     }
 
     /// The message without the path: `Invalid value: -1: must be greater than or equal to 0`.
@@ -236,14 +231,8 @@ mod tests {
         let spec = Path::field("spec");
         let mode = spec.child("completionMode");
         let rows = [
-            (
-                FieldError::required(&mode, ""),
-                "spec.completionMode: Required value",
-            ),
-            (
-                FieldError::required(&mode, "why"),
-                "spec.completionMode: Required value: why",
-            ),
+            (FieldError::required(&mode, ""), "spec.completionMode: Required value"),
+            (FieldError::required(&mode, "why"), "spec.completionMode: Required value: why"),
             (
                 FieldError::invalid(&mode, -1, "must be so"),
                 "spec.completionMode: Invalid value: -1: must be so",
@@ -260,14 +249,8 @@ mod tests {
                 FieldError::not_supported(&mode, "X", &["A", "B"]),
                 "spec.completionMode: Unsupported value: \"X\": supported values: \"A\", \"B\"",
             ),
-            (
-                FieldError::duplicate(&mode, "X"),
-                "spec.completionMode: Duplicate value: \"X\"",
-            ),
-            (
-                FieldError::forbidden(&mode, "no"),
-                "spec.completionMode: Forbidden: no",
-            ),
+            (FieldError::duplicate(&mode, "X"), "spec.completionMode: Duplicate value: \"X\""),
+            (FieldError::forbidden(&mode, "no"), "spec.completionMode: Forbidden: no"),
             (
                 FieldError::too_long(&mode, 63),
                 "spec.completionMode: Too long: may not be more than 63 bytes",
@@ -276,10 +259,7 @@ mod tests {
                 FieldError::too_many(&mode, 21, 20),
                 "spec.completionMode: Too many: 21: must have at most 20 items",
             ),
-            (
-                FieldError::not_found(&mode, "v"),
-                "spec.completionMode: Not found: \"v\"",
-            ),
+            (FieldError::not_found(&mode, "v"), "spec.completionMode: Not found: \"v\""),
         ];
         for (error, expected) in rows {
             assert_eq!(error.to_string(), expected);

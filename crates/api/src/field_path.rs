@@ -53,11 +53,7 @@ impl FieldPath {
     /// field of the same name: the decoder cannot always tell the two apart.
     pub fn starts_with(&self, ancestor: &FieldPath) -> bool {
         self.0.len() >= ancestor.0.len()
-            && self
-                .0
-                .iter()
-                .zip(&ancestor.0)
-                .all(|(mine, theirs)| mine.names_the_same(theirs))
+            && self.0.iter().zip(&ancestor.0).all(|(mine, theirs)| mine.names_the_same(theirs))
     }
 }
 
@@ -117,34 +113,22 @@ enum Step<'a> {
 impl<'a> Path<'a> {
     /// A field of the object itself.
     pub fn field(name: &'static str) -> Self {
-        Self {
-            parent: None,
-            step: Step::Field(name),
-        }
+        Self { parent: None, step: Step::Field(name) }
     }
 
     /// A field of what this path leads to.
     pub fn child(&'a self, name: &'static str) -> Path<'a> {
-        Path {
-            parent: Some(self),
-            step: Step::Field(name),
-        }
+        Path { parent: Some(self), step: Step::Field(name) }
     }
 
     /// An item of the list this path leads to.
     pub fn index(&'a self, index: usize) -> Path<'a> {
-        Path {
-            parent: Some(self),
-            step: Step::Index(index),
-        }
+        Path { parent: Some(self), step: Step::Index(index) }
     }
 
     /// An entry of the map this path leads to.
     pub fn key(&'a self, key: &'a str) -> Path<'a> {
-        Path {
-            parent: Some(self),
-            step: Step::Key(key),
-        }
+        Path { parent: Some(self), step: Step::Key(key) }
     }
 
     /// The owned form.
@@ -180,10 +164,7 @@ mod tests {
         let rules = spec.child("rules");
         let first = rules.index(3);
         let labels = first.child("labels");
-        assert_eq!(
-            labels.key("a.b/c").to_string(),
-            "spec.rules[3].labels[a.b/c]"
-        );
+        assert_eq!(labels.key("a.b/c").to_string(), "spec.rules[3].labels[a.b/c]");
     }
 
     #[test]

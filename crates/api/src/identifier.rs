@@ -130,10 +130,7 @@ pub fn env_var_name(value: &str) -> Vec<String> {
     if value.is_empty() {
         wrong.push("environment variable name must be non-empty".to_owned());
     }
-    if !value
-        .bytes()
-        .all(|b| (b' '..=b'~').contains(&b) && b != b'=')
-    {
+    if !value.bytes().all(|b| (b' '..=b'~').contains(&b) && b != b'=') {
         wrong.push(
             "a valid environment variable name must consist only of printable ASCII characters \
              other than '='"
@@ -320,9 +317,8 @@ fn is_dns1123_label_with_underscore(value: &str) -> bool {
 /// `([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]`
 fn is_name_part(value: &str) -> bool {
     let edge = |b: Option<u8>| b.is_some_and(|b| b.is_ascii_alphanumeric());
-    all_of(value, |b| {
-        b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.')
-    }) && edge(value.bytes().next())
+    all_of(value, |b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
+        && edge(value.bytes().next())
         && edge(value.bytes().last())
 }
 
@@ -348,10 +344,7 @@ mod tests {
         assert!(dns1123_label("a").is_empty());
         assert!(dns1123_label("0-9z").is_empty());
         assert!(dns1123_label(&"a".repeat(63)).is_empty());
-        assert_eq!(
-            dns1123_label(&"a".repeat(64)),
-            ["must be no more than 63 characters"]
-        );
+        assert_eq!(dns1123_label(&"a".repeat(64)), ["must be no more than 63 characters"]);
         assert_eq!(dns1123_label("a.b"), ["must not contain dots"]);
         for bad in ["", "-a", "a-", "A", "a_b", "a b", "é", "a..b", "a\n"] {
             assert_eq!(dns1123_label(bad), [LABEL], "{bad:?}");
@@ -366,15 +359,9 @@ mod tests {
         for bad in ["", ".", "a.", ".a", "a..b", "a.-b", "A.b", "a_b"] {
             assert_eq!(dns1123_subdomain(bad).len(), 1, "{bad:?}");
         }
-        assert_eq!(
-            dns1123_subdomain(&"a".repeat(254)),
-            ["must be no more than 253 characters"]
-        );
+        assert_eq!(dns1123_subdomain(&"a".repeat(254)), ["must be no more than 253 characters"]);
         for good in ["_tcp.a_b", "a"] {
-            assert!(
-                dns1123_subdomain_with_underscore(good).is_empty(),
-                "{good:?}"
-            );
+            assert!(dns1123_subdomain_with_underscore(good).is_empty(), "{good:?}");
         }
         for bad in ["__a", "a_", "_", "_.a", "a.-"] {
             assert_eq!(dns1123_subdomain_with_underscore(bad).len(), 1, "{bad:?}");
@@ -399,15 +386,9 @@ mod tests {
             used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
         assert_eq!(
             qualified_name(""),
-            [
-                "name part must be non-empty".to_owned(),
-                format!("name part {syntax}")
-            ]
+            ["name part must be non-empty".to_owned(), format!("name part {syntax}")]
         );
-        assert_eq!(
-            qualified_name("/a"),
-            ["prefix part must be non-empty".to_owned()]
-        );
+        assert_eq!(qualified_name("/a"), ["prefix part must be non-empty".to_owned()]);
         assert_eq!(
             qualified_name("a/b/c"),
             [format!(
@@ -415,10 +396,7 @@ mod tests {
                  'example.com/MyName')"
             )]
         );
-        assert_eq!(
-            qualified_name(&"a".repeat(64)),
-            ["name part must be no more than 63 bytes"]
-        );
+        assert_eq!(qualified_name(&"a".repeat(64)), ["name part must be no more than 63 bytes"]);
         assert_eq!(
             qualified_name(&format!("{}/a", "a".repeat(254))),
             ["prefix part must be no more than 253 bytes"]
@@ -431,10 +409,7 @@ mod tests {
         assert!(label_value("").is_empty());
         assert!(label_value("a_b.C-1").is_empty());
         assert_eq!(label_value("-").len(), 1);
-        assert_eq!(
-            label_value(&"a".repeat(64)),
-            ["must be no more than 63 bytes"]
-        );
+        assert_eq!(label_value(&"a".repeat(64)), ["must be no more than 63 bytes"]);
     }
 
     #[test]
@@ -442,10 +417,7 @@ mod tests {
         for good in ["A", "1", "a b", "..", "a:b", "~"] {
             assert!(env_var_name(good).is_empty(), "{good:?}");
         }
-        assert_eq!(
-            env_var_name(""),
-            ["environment variable name must be non-empty"]
-        );
+        assert_eq!(env_var_name(""), ["environment variable name must be non-empty"]);
         for bad in ["a=b", "é", "a\n", "\u{7f}"] {
             assert_eq!(env_var_name(bad).len(), 1, "{bad:?}");
         }
@@ -457,15 +429,9 @@ mod tests {
         assert_eq!(port_name("1"), ["must contain at least one letter (a-z)"]);
         assert_eq!(
             port_name("a--b-"),
-            [
-                "must not contain consecutive hyphens",
-                "must not begin or end with a hyphen"
-            ]
+            ["must not contain consecutive hyphens", "must not begin or end with a hyphen"]
         );
-        assert_eq!(
-            port_name(&"a".repeat(16)),
-            ["must be no more than 15 characters"]
-        );
+        assert_eq!(port_name(&"a".repeat(16)), ["must be no more than 15 characters"]);
         assert!(port_number(65535).is_empty());
         assert_eq!(port_number(0), ["must be between 1 and 65535, inclusive"]);
     }
@@ -487,10 +453,7 @@ mod tests {
         let check = |value: &str| {
             let mut errors = Vec::new();
             domain_prefixed_path(value, &Path::field("managedBy"), &mut errors);
-            errors
-                .iter()
-                .map(|e| e.to_string())
-                .collect::<Vec<String>>()
+            errors.iter().map(|e| e.to_string()).collect::<Vec<String>>()
         };
         assert!(check("acme.io/foo~1").is_empty());
         assert_eq!(check(""), ["managedBy: Required value"]);
@@ -521,10 +484,7 @@ mod tests {
             assert_eq!(percent(bad).len(), 1, "{bad:?}");
         }
         assert_eq!(path_segment_name(".."), ["may not be '..'"]);
-        assert_eq!(
-            path_segment_name("a/%"),
-            ["may not contain '/'", "may not contain '%'"]
-        );
+        assert_eq!(path_segment_name("a/%"), ["may not contain '/'", "may not contain '%'"]);
         assert_eq!(mask_trailing_dash("abc-"), "aba");
         assert_eq!(mask_trailing_dash("-"), "-");
     }

@@ -156,31 +156,23 @@ impl IndexSet {
 
     /// The highest index.
     pub fn last(&self) -> Option<u32> {
-        self.chunks
-            .last()
-            .and_then(|chunk| chunk.intervals.last())
-            .map(|interval| interval.last)
+        self.chunks.last().and_then(|chunk| chunk.intervals.last()).map(|interval| interval.last)
     }
 
     /// The intervals in increasing order; no two of them touch.
     pub fn intervals(&self) -> impl Iterator<Item = Interval> + '_ {
-        self.chunks
-            .iter()
-            .flat_map(|chunk| chunk.intervals.iter().copied())
+        self.chunks.iter().flat_map(|chunk| chunk.intervals.iter().copied())
     }
 
     /// The indexes in increasing order.
     pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
-        self.intervals()
-            .flat_map(|interval| interval.first..=interval.last)
+        self.intervals().flat_map(|interval| interval.first..=interval.last)
     }
 
     /// Drops every index at or above `limit`, as when an elastic Job is scaled down.
     pub fn cut(&mut self, limit: u32) {
         while let Some(chunk) = self.chunks.last_mut() {
-            let Some(last) = chunk.intervals.last_mut() else {
-                unreachable!("no chunk is empty")
-            };
+            let Some(last) = chunk.intervals.last_mut() else { unreachable!("no chunk is empty") };
             if last.last < limit {
                 return;
             }
@@ -227,16 +219,12 @@ impl IndexSet {
 
     /// How many indexes both sets have.
     pub fn intersection_count(&self, other: &IndexSet) -> u64 {
-        self.common_intervals(other)
-            .map(|interval| interval.count())
-            .sum()
+        self.common_intervals(other).map(|interval| interval.count()).sum()
     }
 
     /// The lowest index both sets have.
     pub fn first_common(&self, other: &IndexSet) -> Option<u32> {
-        self.common_intervals(other)
-            .next()
-            .map(|interval| interval.first)
+        self.common_intervals(other).next().map(|interval| interval.first)
     }
 
     /// The intervals of indexes below `limit` that are not in the set.
@@ -258,10 +246,7 @@ impl IndexSet {
 
     /// The lowest `count` indexes below `limit` that are not in the set.
     pub fn first_missing(&self, count: usize, limit: u32) -> Vec<u32> {
-        self.gaps(limit)
-            .flat_map(|gap| gap.first..=gap.last)
-            .take(count)
-            .collect()
+        self.gaps(limit).flat_map(|gap| gap.first..=gap.last).take(count).collect()
     }
 
     /// The indexes below `limit` that are not in the set.
@@ -289,10 +274,7 @@ impl IndexSet {
     }
 
     fn last_starting_at_or_before(&self, index: u32) -> Option<Position> {
-        let chunk = self
-            .chunks
-            .partition_point(|chunk| chunk.first <= index)
-            .checked_sub(1)?;
+        let chunk = self.chunks.partition_point(|chunk| chunk.first <= index).checked_sub(1)?;
         let intervals = &self.chunks[chunk].intervals;
         let offset = intervals.partition_point(|interval| interval.first <= index) - 1;
         Some(Position { chunk, offset })
@@ -301,21 +283,12 @@ impl IndexSet {
     /// The interval after `position`, or the very first one.
     fn following(&self, position: Option<Position>) -> Option<Position> {
         let Some(Position { chunk, offset }) = position else {
-            return (!self.chunks.is_empty()).then_some(Position {
-                chunk: 0,
-                offset: 0,
-            });
+            return (!self.chunks.is_empty()).then_some(Position { chunk: 0, offset: 0 });
         };
         if offset + 1 < self.chunks[chunk].intervals.len() {
-            Some(Position {
-                chunk,
-                offset: offset + 1,
-            })
+            Some(Position { chunk, offset: offset + 1 })
         } else {
-            (chunk + 1 < self.chunks.len()).then_some(Position {
-                chunk: chunk + 1,
-                offset: 0,
-            })
+            (chunk + 1 < self.chunks.len()).then_some(Position { chunk: chunk + 1, offset: 0 })
         }
     }
 
@@ -338,10 +311,7 @@ impl IndexSet {
     fn insert_interval(&mut self, before: Option<Position>, interval: Interval) {
         self.interval_count += 1;
         if self.chunks.is_empty() {
-            self.chunks.push(Chunk {
-                first: interval.first,
-                intervals: vec![interval],
-            });
+            self.chunks.push(Chunk { first: interval.first, intervals: vec![interval] });
             return;
         }
         let (number, offset) = before.map_or((0, 0), |before| (before.chunk, before.offset + 1));
@@ -350,13 +320,7 @@ impl IndexSet {
         chunk.first = chunk.intervals[0].first;
         if chunk.intervals.len() > CHUNK_MAX {
             let upper = chunk.intervals.split_off(CHUNK_MAX / 2);
-            self.chunks.insert(
-                number + 1,
-                Chunk {
-                    first: upper[0].first,
-                    intervals: upper,
-                },
-            );
+            self.chunks.insert(number + 1, Chunk { first: upper[0].first, intervals: upper });
         }
     }
 
@@ -382,10 +346,7 @@ struct Builder {
 impl Builder {
     fn push(&mut self, interval: Interval) {
         let set = &mut self.set;
-        if let Some(tail) = set
-            .chunks
-            .last_mut()
-            .and_then(|chunk| chunk.intervals.last_mut())
+        if let Some(tail) = set.chunks.last_mut().and_then(|chunk| chunk.intervals.last_mut())
             && interval.first <= tail.last.saturating_add(1)
         {
             let last = tail.last.max(interval.last);
@@ -397,10 +358,7 @@ impl Builder {
         set.interval_count += 1;
         match set.chunks.last_mut() {
             Some(chunk) if chunk.intervals.len() < CHUNK_MAX => chunk.intervals.push(interval),
-            _ => set.chunks.push(Chunk {
-                first: interval.first,
-                intervals: vec![interval],
-            }),
+            _ => set.chunks.push(Chunk { first: interval.first, intervals: vec![interval] }),
         }
     }
 
@@ -424,10 +382,7 @@ impl FromIterator<Interval> for IndexSet {
 
 impl FromIterator<u32> for IndexSet {
     fn from_iter<I: IntoIterator<Item = u32>>(indexes: I) -> Self {
-        indexes
-            .into_iter()
-            .map(|index| Interval::new(index, index))
-            .collect()
+        indexes.into_iter().map(|index| Interval::new(index, index)).collect()
     }
 }
 

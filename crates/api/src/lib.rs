@@ -4,6 +4,7 @@
 //! This crate speaks of one object's shape. It knows nothing of IO, clocks or
 //! other objects.
 
+pub mod advice;
 pub mod closed_set;
 pub mod condition;
 pub mod decode;
@@ -18,5 +19,6 @@ pub mod manifest;
 pub mod names;
 pub mod prepare;
 pub mod quantity;
+pub mod remedy;
 pub mod validation;
 pub mod view;

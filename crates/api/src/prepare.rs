@@ -42,11 +42,8 @@ pub fn prepare_for_update(new: &mut Job, old: &Job, gates: &FeatureGates) {
         new_spec.pod_replacement_policy = None;
     }
     let old_generation = old.metadata.generation;
-    new.metadata.generation = if new_spec == old_spec {
-        old_generation
-    } else {
-        Some(old_generation.unwrap_or(0) + 1)
-    };
+    new.metadata.generation =
+        if new_spec == old_spec { old_generation } else { Some(old_generation.unwrap_or(0) + 1) };
 }
 
 /// Prepares an update of the status: the spec and everything that grows with it stays.
@@ -55,7 +52,8 @@ pub fn prepare_for_status_update(new: &mut Job, old: &Job) {
     new.metadata.generation = old.metadata.generation;
 }
 
-fn drop_disabled_fields(spec: &mut JobSpec, gates: &FeatureGates) {
+/// Drops what the feature gates have turned off, as happens to a new Job.
+pub fn drop_disabled_fields(spec: &mut JobSpec, gates: &FeatureGates) {
     if !gates.enabled(Gate::JobManagedBy) {
         spec.managed_by = None;
     }

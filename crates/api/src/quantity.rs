@@ -78,22 +78,14 @@ impl FromStr for Quantity {
         if format == Format::BinarySi {
             amount = amount.cut_to(BINARY_MAX);
         }
-        Ok(Self {
-            amount,
-            format,
-            verbatim,
-        })
+        Ok(Self { amount, format, verbatim })
     }
 }
 
 impl Quantity {
     /// Zero.
     pub fn zero() -> Self {
-        Self {
-            amount: Decimal::ZERO,
-            format: Format::DecimalSi,
-            verbatim: None,
-        }
+        Self { amount: Decimal::ZERO, format: Format::DecimalSi, verbatim: None }
     }
 
     /// Whether it is below zero.
@@ -131,11 +123,7 @@ impl Quantity {
         if self.is_zero() || self.amount.exponent >= MILLI {
             return self;
         }
-        Self {
-            amount: self.amount.round_up(MILLI),
-            format: self.format,
-            verbatim: None,
-        }
+        Self { amount: self.amount.round_up(MILLI), format: self.format, verbatim: None }
     }
 
     /// The sum, in the format of `self` unless that is zero.
@@ -143,11 +131,7 @@ impl Quantity {
     pub fn plus(&self, other: &Self) -> Self {
         Self {
             amount: self.amount.plus(&other.amount),
-            format: if self.is_zero() {
-                other.format
-            } else {
-                self.format
-            },
+            format: if self.is_zero() { other.format } else { self.format },
             verbatim: None,
         }
     }
@@ -244,9 +228,7 @@ impl<'a> Parts<'a> {
             None => ("", rest),
         };
         let after_letters = suffix.trim_start_matches(|c| "eEinumkKMGTP".contains(c));
-        let after_sign = after_letters
-            .strip_prefix(['+', '-'])
-            .unwrap_or(after_letters);
+        let after_sign = after_letters.strip_prefix(['+', '-']).unwrap_or(after_letters);
         if !leading_digits(after_sign).1.is_empty() {
             return Err(QuantityError::Format);
         }
@@ -323,10 +305,7 @@ impl Suffix {
                 let room = 14 - i64::from(exponent) * 3 / 10;
                 fraction_digits == 0
                     && digits as i64 <= room
-                    && parts
-                        .whole
-                        .parse::<u64>()
-                        .is_ok_and(|number| number & 7 != 0)
+                    && parts.whole.parse::<u64>().is_ok_and(|number| number & 7 != 0)
             }
         }
     }
@@ -344,11 +323,7 @@ struct Decimal {
 }
 
 impl Decimal {
-    const ZERO: Self = Self {
-        negative: false,
-        digits: Vec::new(),
-        exponent: 0,
-    };
+    const ZERO: Self = Self { negative: false, digits: Vec::new(), exponent: 0 };
 
     fn new(negative: bool, mut digits: Vec<u8>, mut exponent: i64) -> Self {
         while digits.last() == Some(&b'0') {
@@ -360,11 +335,7 @@ impl Decimal {
         if digits.is_empty() {
             return Self::ZERO;
         }
-        Self {
-            negative,
-            digits,
-            exponent,
-        }
+        Self { negative, digits, exponent }
     }
 
     fn times_power_of_two(&self, exponent: u32) -> Self {
@@ -438,10 +409,7 @@ impl Decimal {
         }
         let digits = std::str::from_utf8(&self.digits).expect("digits are ASCII");
         let zeros = u32::try_from(self.exponent - exponent).ok()?;
-        digits
-            .parse::<i128>()
-            .ok()?
-            .checked_mul(10_i128.checked_pow(zeros)?)
+        digits.parse::<i128>().ok()?.checked_mul(10_i128.checked_pow(zeros)?)
     }
 
     /// Digits and an exponent that is a multiple of three and at most `max`.

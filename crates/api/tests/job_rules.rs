@@ -54,11 +54,7 @@ fn feature_gates() {
 fn run(file: &str, at_least: usize) {
     let rows = read(&format!("job/{file}"));
     let rows = rows.as_array().expect("a file of rows is a list");
-    assert!(
-        rows.len() >= at_least,
-        "{file} has only {} rows",
-        rows.len()
-    );
+    assert!(rows.len() >= at_least, "{file} has only {} rows", rows.len());
     let mut report = String::new();
     for row in rows {
         let outcome = Outcome::of(row);
@@ -66,30 +62,18 @@ fn run(file: &str, at_least: usize) {
             .unwrap_or_else(|error| panic!("{}: errors: {error}", row["name"]));
         if !same(&expected, &outcome.errors) {
             writeln!(report, "\n{}", row["name"]).unwrap();
-            expected
-                .iter()
-                .for_each(|line| writeln!(report, "  expected {line}").unwrap());
-            outcome
-                .errors
-                .iter()
-                .for_each(|line| writeln!(report, "  got      {line}").unwrap());
+            expected.iter().for_each(|line| writeln!(report, "  expected {line}").unwrap());
+            outcome.errors.iter().for_each(|line| writeln!(report, "  got      {line}").unwrap());
         }
         for (field, expected) in row["spec"].as_object().into_iter().flatten() {
             let actual = &outcome.stored["spec"][field];
             if actual != expected {
-                writeln!(
-                    report,
-                    "\n{}\n  spec.{field}: {expected} != {actual}",
-                    row["name"]
-                )
-                .unwrap();
+                writeln!(report, "\n{}\n  spec.{field}: {expected} != {actual}", row["name"])
+                    .unwrap();
             }
         }
     }
-    assert!(
-        report.is_empty(),
-        "rows of {file} that do not hold:\n{report}"
-    );
+    assert!(report.is_empty(), "rows of {file} that do not hold:\n{report}");
 }
 
 /// `TEMPLATE` in an expectation stands for a Pod template, whatever it is.
@@ -130,11 +114,7 @@ impl Outcome {
             "spec",
         ];
         for key in row.as_object().expect("a row is an object").keys() {
-            assert!(
-                known.contains(&key.as_str()),
-                "{}: unknown key {key}",
-                row["name"]
-            );
+            assert!(known.contains(&key.as_str()), "{}: unknown key {key}", row["name"]);
         }
         if row.get("new").is_some() {
             Self::of_update(row, &gates("createGates"), &gates("gates"))
@@ -182,11 +162,7 @@ impl Outcome {
 /// The Job as it stands in the store before the update.
 fn stored(row: &Value, patch: &Value, gates: &FeatureGates) -> Job {
     let (mut job, errors) = create(patch, gates);
-    assert!(
-        errors.is_empty(),
-        "{}: the stored Job is invalid: {errors:?}",
-        row["name"]
-    );
+    assert!(errors.is_empty(), "{}: the stored Job is invalid: {errors:?}", row["name"]);
     job.metadata.resource_version = Some("1".to_owned());
     if !row["oldStatus"].is_null() {
         job.status = Some(typed(row["oldStatus"].clone()));
@@ -215,9 +191,7 @@ fn typed<T: serde::de::DeserializeOwned>(value: Value) -> T {
 }
 
 fn read(file: &str) -> Value {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/rules")
-        .join(file);
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/rules").join(file);
     let text =
         fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     serde_saphyr::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))

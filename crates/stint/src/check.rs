@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 
 use stint_api::diagnostic::{CheckedDocument, DocumentKind};
-use stint_api::manifest;
+use stint_api::manifest::Checker;
 
 use crate::cli::{CheckArgs, OutputFormat};
 use crate::color::Painter;
@@ -25,15 +25,12 @@ const EXIT_UNREADABLE: u8 = 2;
 
 /// Checks every input and reports on it.
 pub(crate) fn run(args: &CheckArgs) -> ExitCode {
-    let is_colored = args
-        .color
-        .is_on(io::stderr().is_terminal(), |name| std::env::var_os(name));
+    let is_colored = args.color.is_on(io::stderr().is_terminal(), |name| std::env::var_os(name));
+    let gates = args.feature_gates.unwrap_or_default();
     let mut check = Check {
         args,
-        report: Report {
-            painter: Painter::new(is_colored),
-            quiet: args.quiet,
-        },
+        checker: Checker::new(gates).allow(args.allow.iter().cloned()),
+        report: Report { painter: Painter::new(is_colored), quiet: args.quiet },
         json: (args.output == OutputFormat::Json).then(JsonReport::default),
         stdout: Closable::new(io::BufWriter::new(io::stdout().lock())),
         printed_count: 0,
@@ -43,9 +40,7 @@ pub(crate) fn run(args: &CheckArgs) -> ExitCode {
     match check.all() {
         Ok(()) => ExitCode::from(exit_code(&check.total, args.deny_warnings)),
         Err(error) => {
-            say(&format!(
-                "error: cannot write to standard output: {error}\n"
-            ));
+            say(&format!("error: cannot write to standard output: {error}\n"));
             ExitCode::from(EXIT_UNREADABLE)
         }
     }
@@ -54,6 +49,7 @@ pub(crate) fn run(args: &CheckArgs) -> ExitCode {
 /// The work and what came of it so far.
 struct Check<'a, W: Write> {
     args: &'a CheckArgs,
+    checker: Checker,
     report: Report,
     /// Present if the report is to be JSON; then nothing is said to people.
     json: Option<JsonReport>,
@@ -79,8 +75,7 @@ impl<W: Write> Check<'_, W> {
     }
 
     fn file(&mut self, source: &Source, input_count: usize) -> io::Result<()> {
-        let gates = self.args.feature_gates.unwrap_or_default();
-        let documents = manifest::check(source.text(), &gates);
+        let documents = self.checker.check(source.text());
         let tally = Tally::of(&documents);
         self.total += tally;
         self.names.push(source.name().to_owned());
@@ -121,8 +116,7 @@ impl<W: Write> Check<'_, W> {
             if self.printed_count > 0 {
                 self.stdout.write_all(b"---\n")?;
             }
-            self.stdout
-                .write_all(manifest_yaml::to_yaml(job).as_bytes())?;
+            self.stdout.write_all(manifest_yaml::to_yaml(job).as_bytes())?;
             self.printed_count += 1;
         }
         Ok(())
@@ -180,19 +174,10 @@ mod tests {
 
     #[test]
     fn the_worst_finding_decides_the_exit_code() {
-        let job = Tally {
-            jobs: 1,
-            ..Tally::default()
-        };
+        let job = Tally { jobs: 1, ..Tally::default() };
         let warned = Tally { warnings: 1, ..job };
-        let invalid = Tally {
-            errors: 1,
-            ..warned
-        };
-        let unreadable = Tally {
-            unreadable: 1,
-            ..invalid
-        };
+        let invalid = Tally { errors: 1, ..warned };
+        let unreadable = Tally { unreadable: 1, ..invalid };
         let rows = [
             (job, 0, 0),
             (warned, 0, 1),

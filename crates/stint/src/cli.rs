@@ -2,8 +2,10 @@
 
 use std::path::PathBuf;
 
+use clap::builder::PossibleValuesParser;
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use stint_api::advice;
 use stint_api::feature_gates::FeatureGates;
 
 use crate::color::ColorChoice;
@@ -60,7 +62,8 @@ Examples:
   helm template . | stint check -         Check what another tool prints
   stint check --print job.yaml            Show the Job with its defaults filled in
   stint check -o json jobs/ | jq .summary Hand the findings to another tool
-  stint check --deny-warnings jobs/       Let warnings fail the build
+  stint check --deny-warnings --allow image-ignored jobs/
+                                          Let warnings but this one fail the build
 
 Exit codes:
   0  Every Job is valid; there may be warnings
@@ -104,6 +107,12 @@ pub(crate) struct CheckArgs {
     #[arg(long, value_name = "GATES", value_parser = FeatureGates::parse)]
     pub(crate) feature_gates: Option<FeatureGates>,
 
+    /// Say nothing about the warning NAME; may be given several times
+    ///
+    /// The name stands in brackets behind the word: warning[NAME].
+    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(advice::NAMES))]
+    pub(crate) allow: Vec<String>,
+
     /// Exit with 1 if there are warnings
     #[arg(long)]
     pub(crate) deny_warnings: bool,
@@ -120,11 +129,7 @@ pub(crate) struct CheckArgs {
 impl CheckArgs {
     /// What clap cannot tell by itself.
     fn wrong_usage(&self) -> Option<(ErrorKind, &'static str)> {
-        let stdin_count = self
-            .files
-            .iter()
-            .filter(|file| input::is_stdin(file))
-            .count();
+        let stdin_count = self.files.iter().filter(|file| input::is_stdin(file)).count();
         if stdin_count > 1 {
             let message = "standard input (-) can be read only once";
             return Some((ErrorKind::ArgumentConflict, message));

@@ -72,10 +72,7 @@ impl Painter {
 
     /// `text` in the colour of `style`.
     pub(crate) fn paint<T: fmt::Display>(self, style: Style, text: T) -> Painted<T> {
-        Painted {
-            style: self.is_on.then_some(style),
-            text,
-        }
+        Painted { style: self.is_on.then_some(style), text }
     }
 }
 
@@ -120,10 +117,7 @@ mod tests {
     fn paint_ends_where_the_text_does() {
         let on = Painter::new(true);
         let off = Painter::new(false);
-        assert_eq!(
-            on.paint(Style::Error, "x").to_string(),
-            "\x1b[1;31mx\x1b[0m"
-        );
+        assert_eq!(on.paint(Style::Error, "x").to_string(), "\x1b[1;31mx\x1b[0m");
         assert_eq!(off.paint(Style::Error, "x").to_string(), "x");
     }
 }

@@ -59,13 +59,7 @@ pub(crate) enum InputError {
         "{} is not UTF-8 text: byte 0x{byte:02x} at offset {offset} (line {line})",
         shown(name)
     )]
-    NotUtf8 {
-        name: String,
-        byte: u8,
-        offset: usize,
-        line: usize,
-        is_utf16: bool,
-    },
+    NotUtf8 { name: String, byte: u8, offset: usize, line: usize, is_utf16: bool },
     /// A directory without manifests.
     #[error(
         "no manifest in directory {}: looked for *.yaml, *.yml and *.json{}",
@@ -74,10 +68,7 @@ pub(crate) enum InputError {
     )]
     EmptyDirectory { name: String, recursive: bool },
     /// A directory with more in it than anyone means to check.
-    #[error(
-        "directory {} has more than {MAX_DIRECTORY_ENTRIES} entries",
-        shown(name)
-    )]
+    #[error("directory {} has more than {MAX_DIRECTORY_ENTRIES} entries", shown(name))]
     EndlessDirectory { name: String },
 }
 
@@ -128,9 +119,9 @@ impl InputError {
                 "it looks like UTF-16; save it as UTF-8, for example with iconv -f UTF-16 -t UTF-8"
             }
             InputError::NotUtf8 { .. } => "save it as UTF-8",
-            InputError::EmptyDirectory {
-                recursive: false, ..
-            } => "add -R to look in its subdirectories, or name the file itself",
+            InputError::EmptyDirectory { recursive: false, .. } => {
+                "add -R to look in its subdirectories, or name the file itself"
+            }
             InputError::EmptyDirectory { .. } => "name the file itself",
             InputError::EndlessDirectory { .. } => "name a smaller directory",
         }
@@ -179,11 +170,7 @@ pub(crate) fn read(input: &Input) -> Result<Source, InputError> {
     };
     match String::from_utf8(bytes) {
         Ok(text) => Ok(Source::new(name, text)),
-        Err(error) => Err(not_utf8(
-            name,
-            error.utf8_error().valid_up_to(),
-            error.as_bytes(),
-        )),
+        Err(error) => Err(not_utf8(name, error.utf8_error().valid_up_to(), error.as_bytes())),
     }
 }
 
@@ -211,10 +198,9 @@ fn list_manifests(directory: &Path, recursive: bool, inputs: &mut Vec<Result<Inp
                 entries_seen += entries.len();
                 pending.extend(entries.into_iter().rev());
             }
-            Err(source) => inputs.push(Err(InputError::Unreadable {
-                name: name_of(&path),
-                source,
-            })),
+            Err(source) => {
+                inputs.push(Err(InputError::Unreadable { name: name_of(&path), source }))
+            }
         }
         if entries_seen > MAX_DIRECTORY_ENTRIES {
             inputs.push(Err(InputError::EndlessDirectory { name }));
@@ -255,17 +241,11 @@ fn is_manifest(path: &Path) -> bool {
 /// Opens a file, or a named pipe such as the shell's `<(command)`, and tells how
 /// many bytes to expect.
 fn open(path: &Path) -> Result<(File, usize), InputError> {
-    let unreadable = |source| InputError::Unreadable {
-        name: name_of(path),
-        source,
-    };
+    let unreadable = |source| InputError::Unreadable { name: name_of(path), source };
     // Looked at before it is opened: opening a device can have effects of its own.
     let metadata = fs::metadata(path).map_err(unreadable)?;
     if let Some(what) = not_a_file(metadata.file_type()) {
-        return Err(InputError::NotAFile {
-            name: name_of(path),
-            what,
-        });
+        return Err(InputError::NotAFile { name: name_of(path), what });
     }
     let size_hint = usize::try_from(metadata.len()).unwrap_or(usize::MAX);
     let file = File::open(path).map_err(unreadable)?;
@@ -367,10 +347,6 @@ mod tests {
             "a\\u{1b}b is not UTF-8 text: byte 0xff at offset 6 (line 2)"
         );
         assert!(error.is_invalid_text());
-        assert!(
-            not_utf8("f".to_owned(), 0, b"\xff\xfea\0")
-                .help()
-                .contains("UTF-16")
-        );
+        assert!(not_utf8("f".to_owned(), 0, b"\xff\xfea\0").help().contains("UTF-16"));
     }
 }

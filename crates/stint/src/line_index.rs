@@ -69,11 +69,7 @@ impl LineIndex {
             Some(_) => here.chars - self.replay(text, line_start).chars + 1,
             None => 1,
         };
-        Position {
-            line: here.line as usize + 1,
-            column: column as usize,
-            line_start,
-        }
+        Position { line: here.line as usize + 1, column: column as usize, line_start }
     }
 
     fn replay(&self, text: &str, offset: usize) -> Checkpoint {
@@ -90,11 +86,7 @@ impl Checkpoint {
     fn at_start(text: &str) -> Self {
         // An editor does not count the byte order mark as a character of the line.
         let line_start = if text.starts_with('\u{feff}') { 3 } else { 0 };
-        Self {
-            line: 0,
-            line_start,
-            chars: 0,
-        }
+        Self { line: 0, line_start, chars: 0 }
     }
 
     /// Moves past the byte at `offset`. A line ends where YAML says it does: at

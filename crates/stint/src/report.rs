@@ -47,11 +47,7 @@ impl Report {
             };
             *count += 1;
             if *count <= MAX_SHOWN {
-                let block = Block {
-                    painter: self.painter,
-                    source,
-                    diagnostic,
-                };
+                let block = Block { painter: self.painter, source, diagnostic };
                 infallible(writeln!(shown, "{block}"));
             }
         }
@@ -160,6 +156,11 @@ fn passed_over(documents: &[CheckedDocument]) -> String {
     names.join(", ")
 }
 
+/// `warning[name]`: what it can be silenced by.
+fn warning_word(diagnostic: &Diagnostic) -> String {
+    diagnostic.name.map_or_else(|| "warning".to_owned(), |name| format!("warning[{name}]"))
+}
+
 /// One diagnostic with its snippets.
 struct Block<'a> {
     painter: Painter,
@@ -171,8 +172,8 @@ impl fmt::Display for Block<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let diagnostic = self.diagnostic;
         let (word, style) = match diagnostic.severity {
-            Severity::Error => ("error", Style::Error),
-            Severity::Warning => ("warning", Style::Warning),
+            Severity::Error => ("error".to_owned(), Style::Error),
+            Severity::Warning => (warning_word(diagnostic), Style::Warning),
         };
         let path = diagnostic.path.to_string();
         let message = if path.is_empty() {
@@ -182,7 +183,7 @@ impl fmt::Display for Block<'_> {
         };
         let gutter = self.gutter_width();
 
-        self.headline(f, word, style, &message)?;
+        self.headline(f, &word, style, &message)?;
         self.place(f, gutter, diagnostic.span, style, '^')?;
         if let Some(help) = &diagnostic.help {
             self.help(f, gutter, help)?;
@@ -200,9 +201,8 @@ impl Block<'_> {
     fn gutter_width(&self) -> usize {
         let line_of = |span: Span| self.source.position(span.start).line;
         let related = self.diagnostic.related.as_ref();
-        let line = related
-            .map_or(0, |related| line_of(related.span))
-            .max(line_of(self.diagnostic.span));
+        let line =
+            related.map_or(0, |related| line_of(related.span)).max(line_of(self.diagnostic.span));
         line.to_string().len()
     }
 

@@ -53,6 +53,8 @@ struct JsonDocument {
 #[derive(Debug, Serialize)]
 struct JsonDiagnostic {
     severity: &'static str,
+    /// What a warning can be silenced by.
+    name: Option<&'static str>,
     /// Empty for the document itself.
     path: String,
     message: String,
@@ -98,20 +100,12 @@ impl JsonReport {
             .enumerate()
             .map(|(index, document)| json_document(source, index, document))
             .collect();
-        self.files.push(JsonFile {
-            file: source.name().to_owned(),
-            documents,
-            error: None,
-        });
+        self.files.push(JsonFile { file: source.name().to_owned(), documents, error: None });
     }
 
     /// Adds a file that could not be checked.
     pub(crate) fn add_input_error(&mut self, error: &InputError) {
-        let kind = if error.is_invalid_text() {
-            "invalid"
-        } else {
-            "unreadable"
-        };
+        let kind = if error.is_invalid_text() { "invalid" } else { "unreadable" };
         self.files.push(JsonFile {
             file: error.name().to_owned(),
             documents: Vec::new(),
@@ -171,15 +165,13 @@ fn json_document(source: &Source, index: usize, document: CheckedDocument) -> Js
 }
 
 fn json_diagnostic(source: &Source, diagnostic: Diagnostic) -> JsonDiagnostic {
-    let related = |Related { span, note }| JsonRelated {
-        note,
-        range: json_range(source, span),
-    };
+    let related = |Related { span, note }| JsonRelated { note, range: json_range(source, span) };
     JsonDiagnostic {
         severity: match diagnostic.severity {
             Severity::Error => "error",
             Severity::Warning => "warning",
         },
+        name: diagnostic.name,
         path: diagnostic.path.to_string(),
         message: diagnostic.message,
         range: json_range(source, diagnostic.span),
@@ -192,12 +184,7 @@ fn json_range(source: &Source, span: Span) -> JsonRange {
     let span = source.clamp(span);
     let start = source.position(span.start);
     let end = source.position(span.end);
-    JsonRange {
-        line: start.line,
-        column: start.column,
-        end_line: end.line,
-        end_column: end.column,
-    }
+    JsonRange { line: start.line, column: start.column, end_line: end.line, end_column: end.column }
 }
 
 /// JSON in which whatever could drive a terminal is written as `\u` escapes, which

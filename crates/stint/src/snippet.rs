@@ -64,11 +64,7 @@ impl Snippet {
         }
         let mut mark = String::new();
         push_shown(&mut mark, marked);
-        Self {
-            text: line,
-            mark_start,
-            mark_width: mark.width().max(1),
-        }
+        Self { text: line, mark_start, mark_width: mark.width().max(1) }
     }
 }
 
@@ -92,11 +88,7 @@ struct Fit {
 }
 
 fn fit(chars: impl Iterator<Item = char>, max_columns: usize) -> Fit {
-    let mut fit = Fit {
-        bytes: 0,
-        columns: 0,
-        is_cut: false,
-    };
+    let mut fit = Fit { bytes: 0, columns: 0, is_cut: false };
     // Characters that take no column, such as combining marks, must not make
     // the window endless either.
     let max_bytes = max_columns * 16;
@@ -170,17 +162,11 @@ mod tests {
             // Tabs, wide characters, combining ones, and both in the span.
             ("\ta:\t¦b¦", "    a:    b\n          ^"),
             ("漢字: ¦値¦ # x", "漢字: 値 # x\n      ^^"),
-            (
-                "e\u{301}te\u{301}: ¦e\u{301}¦",
-                "e\u{301}te\u{301}: e\u{301}\n     ^",
-            ),
+            ("e\u{301}te\u{301}: ¦e\u{301}¦", "e\u{301}te\u{301}: e\u{301}\n     ^"),
             ("a: ¦\t¦", "a:     \n   ^^^^"),
             ("👩‍💻: ¦x¦", "👩‍💻: x\n    ^"),
             // What a terminal must not see.
-            (
-                "\u{1b}[31m: ¦x\u{202e}¦",
-                "\\u{1b}[31m: x\\u{202e}\n            ^^^^^^^^^",
-            ),
+            ("\u{1b}[31m: ¦x\u{202e}¦", "\\u{1b}[31m: x\\u{202e}\n            ^^^^^^^^^"),
             ("\u{feff}¦a¦: 1", "a: 1\n^"),
         ];
         for (marked, expected) in rows {

@@ -16,11 +16,7 @@ impl Source {
     /// The text of the file `name`; the name is for people and may be no path.
     pub(crate) fn new(name: impl Into<String>, text: String) -> Self {
         let index = LineIndex::new(&text);
-        Self {
-            name: name.into(),
-            text,
-            index,
-        }
+        Self { name: name.into(), text, index }
     }
 
     /// What the input is called.

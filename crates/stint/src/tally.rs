@@ -83,22 +83,12 @@ mod tests {
     #[test]
     fn counts_are_told_in_words() {
         let tally = |jobs, errors, warnings, unreadable| {
-            Tally {
-                jobs,
-                errors,
-                warnings,
-                passed_over: 0,
-                unreadable,
-            }
-            .to_string()
+            Tally { jobs, errors, warnings, passed_over: 0, unreadable }.to_string()
         };
         assert_eq!(tally(0, 0, 0, 0), "0 Jobs checked");
         assert_eq!(tally(1, 0, 0, 0), "1 Job checked, no problems");
         assert_eq!(tally(3, 2, 1, 0), "3 Jobs checked, 2 errors, 1 warning");
-        assert_eq!(
-            tally(0, 1, 0, 2),
-            "0 Jobs checked, 1 error, 2 inputs not read"
-        );
+        assert_eq!(tally(0, 1, 0, 2), "0 Jobs checked, 1 error, 2 inputs not read");
         assert_eq!(tally(2, 0, 3, 0), "2 Jobs checked, 3 warnings");
     }
 }

@@ -49,18 +49,11 @@ fn help_tells_examples_and_exit_codes() {
     for args in [&["--help"][..], &["check", "--help"]] {
         let finished = scratch.run(args);
         assert_eq!(finished.code, Some(0));
-        assert!(
-            finished
-                .stdout
-                .contains("Examples:\n  stint check job.yaml")
-        );
+        assert!(finished.stdout.contains("Examples:\n  stint check job.yaml"));
         assert!(finished.stdout.contains("Exit codes:\n  0  "));
     }
     let version = scratch.run(&["--version"]);
-    assert_eq!(
-        version.stdout,
-        concat!("stint ", env!("CARGO_PKG_VERSION"), "\n")
-    );
+    assert_eq!(version.stdout, concat!("stint ", env!("CARGO_PKG_VERSION"), "\n"));
 }
 
 #[test]
@@ -72,10 +65,7 @@ fn wrong_usage_exits_with_2_and_says_why() {
         (&["chek"], "'check'"),
         (&["check"], "<FILE>"),
         (&["check", "-", "job.yaml", "-"], "only once"),
-        (
-            &["check", "--print", "-o", "json", "job.yaml"],
-            "use one of them",
-        ),
+        (&["check", "--print", "-o", "json", "job.yaml"], "use one of them"),
         (&["check", "-o", "xml", "job.yaml"], "json"),
         (
             &["check", "--feature-gates", "Nope=true", "job.yaml"],
@@ -104,10 +94,7 @@ fn an_unreadable_input_does_not_hide_the_others() {
         "{finished:?}"
     );
     assert!(finished.stderr.contains("3 inputs: "), "{finished:?}");
-    assert!(
-        finished.stderr.ends_with("1 input not read\n"),
-        "{finished:?}"
-    );
+    assert!(finished.stderr.ends_with("1 input not read\n"), "{finished:?}");
 
     let finished = scratch.run(&["check", "-o", "json", "a.yaml", "gone.yaml", "b.yaml"]);
     assert_eq!(finished.code, Some(2));
@@ -140,12 +127,7 @@ fn an_input_above_the_limit_is_refused() {
     file.set_len((64 << 20) + 1).unwrap();
     let finished = scratch.run(&["check", "big.yaml"]);
     assert_eq!(finished.code, Some(2));
-    assert!(
-        finished
-            .stderr
-            .starts_with("error: big.yaml is larger than 64 MiB\n"),
-        "{finished:?}"
-    );
+    assert!(finished.stderr.starts_with("error: big.yaml is larger than 64 MiB\n"), "{finished:?}");
 }
 
 #[test]
@@ -208,10 +190,7 @@ fn of_a_directory_its_manifests_are_checked_in_order_of_names() {
         .write("z.yaml", JOB);
 
     let finished = scratch.run(&["check", "-o", "json", "z.yaml", "jobs"]);
-    assert_eq!(
-        files(&finished),
-        ["z.yaml", "jobs/a.yml", "jobs/b.yaml", "jobs/c.json"]
-    );
+    assert_eq!(files(&finished), ["z.yaml", "jobs/a.yml", "jobs/b.yaml", "jobs/c.json"]);
     let finished = scratch.run(&["check", "-R", "-o", "json", "jobs"]);
     assert_eq!(
         files(&finished),
@@ -228,9 +207,7 @@ fn of_a_directory_its_manifests_are_checked_in_order_of_names() {
 #[test]
 fn a_directory_without_manifests_is_an_error_that_says_what_was_looked_for() {
     let scratch = Scratch::new();
-    scratch
-        .write("jobs/below/job.yaml", JOB)
-        .write("jobs/job.txt", JOB);
+    scratch.write("jobs/below/job.yaml", JOB).write("jobs/job.txt", JOB);
     fs::create_dir(scratch.path().join("empty")).unwrap();
 
     let finished = scratch.run(&["check", "jobs"]);
@@ -244,18 +221,13 @@ fn a_directory_without_manifests_is_an_error_that_says_what_was_looked_for() {
     );
     let finished = scratch.run(&["check", "-R", "empty"]);
     assert_eq!(finished.code, Some(2));
-    assert!(
-        finished.stderr.contains("in it and below\n"),
-        "{finished:?}"
-    );
+    assert!(finished.stderr.contains("in it and below\n"), "{finished:?}");
 }
 
 #[test]
 fn links_to_files_are_followed_and_loops_of_links_end() {
     let scratch = Scratch::new();
-    scratch
-        .write("jobs/a.yaml", JOB)
-        .write("elsewhere.yaml", JOB);
+    scratch.write("jobs/a.yaml", JOB).write("elsewhere.yaml", JOB);
     let jobs = scratch.path().join("jobs");
     symlink("../jobs", jobs.join("loop")).unwrap();
     symlink("../elsewhere.yaml", jobs.join("b.yaml")).unwrap();
@@ -264,10 +236,7 @@ fn links_to_files_are_followed_and_loops_of_links_end() {
 
     let finished = scratch.run(&["check", "-R", "-o", "json", "jobs"]);
     assert_eq!(finished.code, Some(2));
-    assert_eq!(
-        files(&finished),
-        ["jobs/a.yaml", "jobs/b.yaml", "jobs/c.yaml", "jobs/d.yaml"]
-    );
+    assert_eq!(files(&finished), ["jobs/a.yaml", "jobs/b.yaml", "jobs/c.yaml", "jobs/d.yaml"]);
     let report: serde_json::Value = serde_json::from_str(&finished.stdout).unwrap();
     assert_eq!(report["summary"]["unreadable"], 2);
 }
@@ -278,27 +247,14 @@ fn inputs_without_a_job_are_worth_a_warning() {
     scratch.write("a.yaml", "").write("b.yaml", "# nothing\n");
     let finished = scratch.run(&["check", "a.yaml"]);
     assert_eq!(finished.code, Some(0));
-    assert!(
-        finished
-            .stderr
-            .contains("warning: no Job found in a.yaml\n"),
-        "{finished:?}"
-    );
+    assert!(finished.stderr.contains("warning: no Job found in a.yaml\n"), "{finished:?}");
     let finished = scratch.run(&["check", "a.yaml", "b.yaml"]);
-    assert!(
-        finished
-            .stderr
-            .contains("warning: no Job found in 2 inputs\n"),
-        "{finished:?}"
-    );
+    assert!(finished.stderr.contains("warning: no Job found in 2 inputs\n"), "{finished:?}");
     let finished = scratch.run(&["check", "-q", "a.yaml"]);
     assert_eq!((finished.code, finished.stderr.as_str()), (Some(0), ""));
     let finished = scratch.run(&["check", "-q", "--deny-warnings", "a.yaml"]);
     assert_eq!(finished.code, Some(1));
-    assert_eq!(
-        finished.stderr,
-        "error: 1 warning, and --deny-warnings is given\n"
-    );
+    assert_eq!(finished.stderr, "error: 1 warning, and --deny-warnings is given\n");
 }
 
 #[test]
@@ -339,10 +295,7 @@ fn colours_are_for_terminals_unless_asked_for() {
 fn names_of_files_cannot_drive_the_terminal() {
     let scratch = Scratch::new();
     let finished = scratch.run(&["check", "\u{1b}[2Jgone.yaml"]);
-    assert!(
-        finished.stderr.contains("\\u{1b}[2Jgone.yaml"),
-        "{finished:?}"
-    );
+    assert!(finished.stderr.contains("\\u{1b}[2Jgone.yaml"), "{finished:?}");
     assert!(!finished.stderr.contains('\u{1b}'), "{finished:?}");
 }
 
@@ -353,12 +306,8 @@ fn a_reader_that_leaves_early_is_no_failure() {
     let missing: Vec<String> = (0..4_000).map(|number| format!("{number}.yaml")).collect();
     let mut args = vec!["check", "-o", "json"];
     args.extend(missing.iter().map(String::as_str));
-    let mut child = scratch
-        .stint(&args)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut child =
+        scratch.stint(&args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     drop(child.stdout.take());
     let mut stderr = String::new();
     let mut pipe = BufReader::new(child.stderr.take().unwrap());
@@ -378,17 +327,12 @@ fn a_reader_that_leaves_early_is_no_failure() {
 fn output_that_cannot_be_written_is_a_failure() {
     let scratch = Scratch::new();
     scratch.write("job.yaml", JOB);
-    let full = fs::OpenOptions::new()
-        .write(true)
-        .open("/dev/full")
-        .unwrap();
+    let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
     let mut command = scratch.stint(&["check", "-o", "json", "job.yaml"]);
     let finished = Finished::new(command.stdout(full).output().unwrap());
     assert_eq!(finished.code, Some(2));
     assert!(
-        finished
-            .stderr
-            .starts_with("error: cannot write to standard output: "),
+        finished.stderr.starts_with("error: cannot write to standard output: "),
         "{finished:?}"
     );
 }

@@ -10,10 +10,7 @@ use crate::diagnostic::Span;
 /// The parts of `text` from `start` on that hold something other than space,
 /// comments and markers. A part begins with its `---`, if it has one.
 pub(super) fn chunks(text: &str, start: usize) -> impl Iterator<Item = Span> {
-    let mut rest = Span {
-        start,
-        end: text.len(),
-    };
+    let mut rest = Span { start, end: text.len() };
     std::iter::from_fn(move || {
         while rest.start < rest.end {
             let (chunk, has_content) = next_chunk(text, rest);
@@ -37,24 +34,12 @@ fn next_chunk(text: &str, rest: Span) -> (Span, bool) {
         match marker(line) {
             Some(Marker::Start) if line_start > rest.start && (has_content || !has_directive) => {
                 let end = line_start;
-                return (
-                    Span {
-                        start: rest.start,
-                        end,
-                    },
-                    has_content,
-                );
+                return (Span { start: rest.start, end }, has_content);
             }
             Some(Marker::Start) => has_content |= is_content(&line[3..]),
             Some(Marker::End) => {
                 let end = line_end;
-                return (
-                    Span {
-                        start: rest.start,
-                        end,
-                    },
-                    has_content,
-                );
+                return (Span { start: rest.start, end }, has_content);
             }
             None if line.starts_with('%') && !has_content => has_directive = true,
             None => has_content |= is_content(line),
@@ -109,9 +94,7 @@ mod tests {
     use super::*;
 
     fn split(text: &str) -> Vec<&str> {
-        chunks(text, 0)
-            .map(|span| &text[span.start..span.end])
-            .collect()
+        chunks(text, 0).map(|span| &text[span.start..span.end]).collect()
     }
 
     #[test]
@@ -122,10 +105,7 @@ mod tests {
             ("---\n---\n# x\n---\n", &[]),
             ("a: 1", &["a: 1"]),
             ("a: 1\n---\nb: 2\n", &["a: 1", "---\nb: 2"]),
-            (
-                "---\na: 1\n--- # next\nb: 2\n",
-                &["---\na: 1", "--- # next\nb: 2"],
-            ),
+            ("---\na: 1\n--- # next\nb: 2\n", &["---\na: 1", "--- # next\nb: 2"]),
             ("--- a\n--- b\n", &["--- a", "--- b"]),
             ("a: 1\n...\nb: 2\n", &["a: 1\n...", "b: 2"]),
             ("a\r---\rb", &["a", "---\rb"]),

@@ -16,9 +16,9 @@ pub(super) fn is_quantity(text: &str) -> bool {
     match suffix {
         "" | "n" | "u" | "m" | "k" | "M" | "G" | "T" | "P" | "E" => true,
         "Ki" | "Mi" | "Gi" | "Ti" | "Pi" | "Ei" => true,
-        _ => suffix
-            .strip_prefix(['e', 'E'])
-            .is_some_and(|exponent| exponent.parse::<i64>().is_ok()),
+        _ => {
+            suffix.strip_prefix(['e', 'E']).is_some_and(|exponent| exponent.parse::<i64>().is_ok())
+        }
     }
 }
 

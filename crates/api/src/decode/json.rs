@@ -32,21 +32,14 @@ pub(super) fn read(text: &str, within: Span, room: usize) -> Vec<Document> {
         } else {
             Err(reader.stray_text())
         };
-        let span = Span {
-            start,
-            end: reader.at,
-        };
+        let span = Span { start, end: reader.at };
         let (root, problems) = match outcome {
             Ok(()) => reader.tree.finish(),
             Err(stop) => (None, reader.tree.abandon(stop)),
         };
         start = span.end;
         let is_broken = root.is_none();
-        documents.push(Document {
-            span,
-            root,
-            problems,
-        });
+        documents.push(Document { span, root, problems });
         if is_broken {
             return documents;
         }
@@ -123,10 +116,7 @@ impl<'t> Reader<'t> {
             b'-' | b'0'..=b'9' => NodeValue::Number(self.number()?),
             _ => self.word()?,
         };
-        let span = Span {
-            start,
-            end: self.at,
-        };
+        let span = Span { start, end: self.at };
         let bytes = match &value {
             NodeValue::String(text) => text.len(),
             _ => 0,
@@ -142,10 +132,7 @@ impl<'t> Reader<'t> {
             return Err(self.no_key(first));
         }
         let name = self.string()?;
-        let span = Span {
-            start,
-            end: self.at,
-        };
+        let span = Span { start, end: self.at };
         self.tree.key(Key::Name(name, span))?;
         self.skip_space();
         match self.peek() {
@@ -199,11 +186,7 @@ impl<'t> Reader<'t> {
                 if self.is_cut {
                     return Err(self.ended_early());
                 }
-                return Err(syntax(
-                    quote,
-                    "the string that starts here is never closed",
-                    "",
-                ));
+                return Err(syntax(quote, "the string that starts here is never closed", ""));
             };
             content.push_str(&rest[..length]);
             self.at += length;
@@ -241,10 +224,7 @@ impl<'t> Reader<'t> {
             Some('r') => '\r',
             Some('t') => '\t',
             Some(other) => {
-                let span = Span {
-                    start,
-                    end: start + 1 + other.len_utf8(),
-                };
+                let span = Span { start, end: start + 1 + other.len_utf8() };
                 let help = "write a backslash as \\\\";
                 return Err(syntax(span, "this escape is unknown in JSON", help));
             }
@@ -280,10 +260,7 @@ impl<'t> Reader<'t> {
         let digits = self.text[..self.end].get(start + 2..start + 6);
         let is_hex = |digits: &&str| digits.bytes().all(|b| b.is_ascii_hexdigit());
         let Some(digits) = digits.filter(is_hex) else {
-            let span = Span {
-                start,
-                end: start + 2,
-            };
+            let span = Span { start, end: start + 2 };
             return Err(syntax(span, "\\u needs four hexadecimal digits", ""));
         };
         self.at = start + 6;
@@ -291,10 +268,7 @@ impl<'t> Reader<'t> {
     }
 
     fn lone_surrogate(&self, start: usize) -> Stop {
-        let span = Span {
-            start,
-            end: self.at,
-        };
+        let span = Span { start, end: self.at };
         syntax(span, "this escape is one half of a surrogate pair", "")
     }
 
@@ -317,10 +291,7 @@ impl<'t> Reader<'t> {
             }
             is_right &= self.digits() > 0;
         }
-        let span = Span {
-            start,
-            end: self.at,
-        };
+        let span = Span { start, end: self.at };
         if !is_right {
             let help = "JSON numbers have no leading zeros and digits on both sides of the dot";
             return Err(syntax(span, "this is not a JSON number", help));
@@ -341,10 +312,7 @@ impl<'t> Reader<'t> {
 
     fn word(&mut self) -> Result<NodeValue, Stop> {
         let rest = &self.text[self.at..self.end];
-        let length = rest
-            .bytes()
-            .take_while(|b| b.is_ascii_alphanumeric() || *b == b'_')
-            .count();
+        let length = rest.bytes().take_while(|b| b.is_ascii_alphanumeric() || *b == b'_').count();
         let value = match &rest[..length] {
             "null" => NodeValue::Null,
             "true" => NodeValue::Bool(true),
@@ -358,17 +326,12 @@ impl<'t> Reader<'t> {
     fn no_value(&self, length: usize) -> Stop {
         match self.peek() {
             Some(b'#' | b'/') => self.comment(),
-            Some(b'\'') => syntax(
-                self.here(),
-                "JSON strings need double quotes",
-                "replace ' by \"",
-            ),
+            Some(b'\'') => {
+                syntax(self.here(), "JSON strings need double quotes", "replace ' by \"")
+            }
             Some(b',' | b'}' | b']') => syntax(self.here(), "a value is missing here", ""),
             _ if length > 0 => {
-                let span = Span {
-                    start: self.at,
-                    end: self.at + length,
-                };
+                let span = Span { start: self.at, end: self.at + length };
                 let help = "JSON knows true, false and null; anything else needs double quotes";
                 syntax(span, "this is not a JSON value", help)
             }
@@ -379,11 +342,7 @@ impl<'t> Reader<'t> {
     fn no_key(&self, first: u8) -> Stop {
         match first {
             b'#' | b'/' => self.comment(),
-            b'\'' => syntax(
-                self.here(),
-                "JSON strings need double quotes",
-                "replace ' by \"",
-            ),
+            b'\'' => syntax(self.here(), "JSON strings need double quotes", "replace ' by \""),
             b',' => syntax(self.here(), "a key is missing here", ""),
             _ => {
                 let help = "keys of JSON objects are in double quotes";
@@ -393,11 +352,7 @@ impl<'t> Reader<'t> {
     }
 
     fn comment(&self) -> Stop {
-        syntax(
-            self.here(),
-            "JSON has no comments",
-            "remove the comment, or write YAML",
-        )
+        syntax(self.here(), "JSON has no comments", "remove the comment, or write YAML")
     }
 
     fn stray_text(&self) -> Stop {
@@ -411,10 +366,7 @@ impl<'t> Reader<'t> {
         }
         let before = self.text[..self.end].trim_end();
         let last = before.chars().next_back().map_or(0, char::len_utf8);
-        let span = Span {
-            start: before.len() - last,
-            end: before.len(),
-        };
+        let span = Span { start: before.len() - last, end: before.len() };
         syntax(span, "the text ends inside the JSON document", "")
     }
 
@@ -424,14 +376,8 @@ impl<'t> Reader<'t> {
 
     /// The character at hand.
     fn here(&self) -> Span {
-        let width = self.text[self.at..]
-            .chars()
-            .next()
-            .map_or(0, char::len_utf8);
-        Span {
-            start: self.at,
-            end: self.at + width,
-        }
+        let width = self.text[self.at..].chars().next().map_or(0, char::len_utf8);
+        Span { start: self.at, end: self.at + width }
     }
 
     fn peek(&self) -> Option<u8> {
@@ -448,9 +394,5 @@ impl<'t> Reader<'t> {
 fn syntax(span: Span, message: impl Into<String>, help: impl Into<String>) -> Stop {
     let problem = Problem::new(ProblemKind::Syntax, span, message);
     let help = help.into();
-    Box::new(if help.is_empty() {
-        problem
-    } else {
-        problem.help(help)
-    })
+    Box::new(if help.is_empty() { problem } else { problem.help(help) })
 }

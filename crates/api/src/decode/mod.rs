@@ -128,11 +128,7 @@ fn read_chunk(text: &str, chunk: Span, documents: &mut Vec<Document>) {
         } else {
             let yaml: Vec<Document> = yaml::read(text, chunk).into_iter().collect();
             let neither = has_syntax_error(&yaml);
-            documents.extend(if neither && json_was_meant {
-                read
-            } else {
-                yaml
-            });
+            documents.extend(if neither && json_was_meant { read } else { yaml });
         }
     } else if part.len() > MAX_DOCUMENT_BYTES {
         documents.push(unread(document_too_large(first_line(text, chunk))));
@@ -147,10 +143,7 @@ fn has_syntax_error(documents: &[Document]) -> bool {
 }
 
 fn not_utf8(text: &[u8], valid_bytes: usize) -> Document {
-    let span = Span {
-        start: valid_bytes,
-        end: valid_bytes,
-    };
+    let span = Span { start: valid_bytes, end: valid_bytes };
     let is_utf16 = text.starts_with(&[0xff, 0xfe]) || text.starts_with(&[0xfe, 0xff]);
     let message = if is_utf16 {
         "the text is UTF-16, not UTF-8".to_owned()
@@ -177,11 +170,7 @@ fn too_many_documents(span: Span) -> Document {
 
 /// A document of which nothing is known but what is wrong with it.
 fn unread(problem: Problem) -> Document {
-    Document {
-        span: problem.span,
-        root: None,
-        problems: vec![problem],
-    }
+    Document { span: problem.span, root: None, problems: vec![problem] }
 }
 
 /// The first line of a chunk, which is enough to point to it.

@@ -68,11 +68,7 @@ pub struct Place {
 impl Node {
     /// A value at a place.
     pub fn new(span: Span, value: NodeValue) -> Self {
-        Self {
-            span,
-            value,
-            written: None,
-        }
+        Self { span, value, written: None }
     }
 
     /// The same node, with its spelling in the text.
@@ -119,19 +115,11 @@ impl Node {
             match next {
                 Some((found, key)) => (node, key_span) = (found, key),
                 None => {
-                    return Place {
-                        span: node.span,
-                        key_span,
-                        exact: false,
-                    };
+                    return Place { span: node.span, key_span, exact: false };
                 }
             }
         }
-        Place {
-            span: node.span,
-            key_span,
-            exact: true,
-        }
+        Place { span: node.span, key_span, exact: true }
     }
 
     /// The tree as a JSON value. Trees from [`super::read`] are no deeper than
@@ -144,10 +132,7 @@ impl Node {
             NodeValue::String(text) => Value::String(text.clone()),
             NodeValue::List(items) => Value::Array(items.iter().map(Node::to_json).collect()),
             NodeValue::Map(entries) => Value::Object(
-                entries
-                    .iter()
-                    .map(|entry| (entry.key.clone(), entry.value.to_json()))
-                    .collect(),
+                entries.iter().map(|entry| (entry.key.clone(), entry.value.to_json())).collect(),
             ),
         }
     }
@@ -164,11 +149,7 @@ impl fmt::Display for Node {
                 None => write!(f, "the number {}", shortened(&number.to_string())),
             },
             NodeValue::String(text) => {
-                write!(
-                    f,
-                    "the string {}",
-                    crate::field_error::quote(&shortened(text))
-                )
+                write!(f, "the string {}", crate::field_error::quote(&shortened(text)))
             }
             NodeValue::List(_) => f.write_str("a list"),
             NodeValue::Map(_) => f.write_str("a mapping"),

@@ -37,10 +37,7 @@ impl Number {
     /// The JSON number that Go writes for a float; `None` for infinities and NaN,
     /// which JSON cannot write.
     pub(super) fn from_f64(value: f64) -> Option<Self> {
-        value
-            .is_finite()
-            .then(|| Self::from_json_literal(&go_json_float(value)))
-            .flatten()
+        value.is_finite().then(|| Self::from_json_literal(&go_json_float(value))).flatten()
     }
 
     /// The value, if this is an integer in that range and written as one: Go
@@ -143,10 +140,7 @@ mod tests {
             (-2.5e-10, "-2.5e-10"),
         ];
         for (value, expected) in rows {
-            assert_eq!(
-                Number::from_f64(value).expect(expected).to_string(),
-                expected
-            );
+            assert_eq!(Number::from_f64(value).expect(expected).to_string(), expected);
         }
         assert_eq!(Number::from_f64(f64::NAN), None);
         assert_eq!(Number::from_f64(f64::INFINITY), None);

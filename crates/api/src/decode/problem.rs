@@ -68,10 +68,7 @@ impl Problem {
 
     /// The same problem, pointing to a second place.
     pub(super) fn related(mut self, span: Span, note: impl Into<String>) -> Self {
-        self.related = Some(Related {
-            span,
-            note: note.into(),
-        });
+        self.related = Some(Related { span, note: note.into() });
         self
     }
 }
@@ -108,12 +105,10 @@ impl Problems {
 
     /// The problems in the order of the text, then a word on those left out.
     pub(super) fn finish(mut self) -> Vec<Problem> {
-        self.kept
-            .sort_by_key(|problem| (problem.span.start, problem.span.end));
+        self.kept.sort_by_key(|problem| (problem.span.start, problem.span.end));
         if self.dropped_count > 0 {
             let message = format!("{} more problems are not shown", self.dropped_count);
-            self.kept
-                .push(Problem::new(ProblemKind::Limit, self.last_dropped, message));
+            self.kept.push(Problem::new(ProblemKind::Limit, self.last_dropped, message));
         }
         self.kept
     }

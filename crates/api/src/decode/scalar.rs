@@ -125,11 +125,7 @@ fn resolve_leading_dot(text: &str) -> Scalar {
         .enumerate()
         .all(|(index, byte)| *byte != b'_' || (digit_at(index - 1) && digit_at(index + 1)));
     let plain = text.replace('_', "");
-    if underscores_are_right && is_decimal(&plain) {
-        finite_float(&plain)
-    } else {
-        Scalar::String
-    }
+    if underscores_are_right && is_decimal(&plain) { finite_float(&plain) } else { Scalar::String }
 }
 
 fn resolve_number(text: &str) -> Scalar {
@@ -154,10 +150,7 @@ fn resolve_number(text: &str) -> Scalar {
         return finite_float(&plain);
     }
     // go-yaml tries `0b` once more with the sign after the prefix.
-    match plain
-        .strip_prefix("0b")
-        .and_then(|rest| i64::from_str_radix(rest, 2).ok())
-    {
+    match plain.strip_prefix("0b").and_then(|rest| i64::from_str_radix(rest, 2).ok()) {
         Some(value) => Scalar::Int(value),
         None => Scalar::String,
     }
@@ -228,9 +221,8 @@ fn float_key(value: f64) -> String {
         return if value > 0.0 { ".inf" } else { "-.inf" }.to_owned();
     }
     let scientific = format!("{value:e}");
-    let (mantissa, exponent) = scientific
-        .split_once('e')
-        .expect("the scientific form has an exponent");
+    let (mantissa, exponent) =
+        scientific.split_once('e').expect("the scientific form has an exponent");
     let exponent: i32 = exponent.parse().expect("an exponent is a number");
     if (-4..6).contains(&exponent) {
         format!("{value}")

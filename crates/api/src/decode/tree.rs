@@ -82,24 +82,14 @@ impl Tree {
 
     /// Begins a mapping that starts at this byte.
     pub(super) fn open_map(&mut self, start: usize, anchor: usize) -> Result<(), Stop> {
-        let members = Members::Map {
-            entries: Vec::new(),
-            merged: Vec::new(),
-            merge_span: None,
-            key: None,
-        };
+        let members =
+            Members::Map { entries: Vec::new(), merged: Vec::new(), merge_span: None, key: None };
         self.open(start, anchor, members)
     }
 
     /// Whether the next thing must be the key of a mapping.
     pub(super) fn wants_key(&self) -> bool {
-        matches!(
-            self.open.last(),
-            Some(Collection {
-                members: Members::Map { key: None, .. },
-                ..
-            })
-        )
+        matches!(self.open.last(), Some(Collection { members: Members::Map { key: None, .. }, .. }))
     }
 
     /// Whether the innermost open collection is a mapping.
@@ -127,15 +117,11 @@ impl Tree {
     /// Gives the key of the value that follows.
     pub(super) fn key(&mut self, next: Key) -> Result<(), Stop> {
         if let Key::Name(name, span) = &next {
-            let weight = Weight {
-                bytes: name.len(),
-                ..Weight::default()
-            };
+            let weight = Weight { bytes: name.len(), ..Weight::default() };
             self.charge(weight, *span)?;
         }
-        let Some(Members::Map {
-            key, merge_span, ..
-        }) = self.open.last_mut().map(|open| &mut open.members)
+        let Some(Members::Map { key, merge_span, .. }) =
+            self.open.last_mut().map(|open| &mut open.members)
         else {
             unreachable!("a key is only given where wants_key() said so");
         };
@@ -168,46 +154,33 @@ impl Tree {
         };
         match &mut collection.members {
             Members::List(items) => items.push(node),
-            Members::Map {
-                entries,
-                merged,
-                key,
-                ..
-            } => match key.take().expect("a value comes after its key") {
-                Key::Name(name, key_span) => entries.push(Entry {
-                    key: name,
-                    key_span,
-                    value: node,
-                }),
-                Key::Broken => {}
-                Key::Merge(key_span) => {
-                    if !merge(node, merged) {
-                        let message = "`<<` takes a mapping or a list of mappings";
-                        self.report(ProblemKind::Type, key_span, |p| p, message);
+            Members::Map { entries, merged, key, .. } => {
+                match key.take().expect("a value comes after its key") {
+                    Key::Name(name, key_span) => {
+                        entries.push(Entry { key: name, key_span, value: node })
+                    }
+                    Key::Broken => {}
+                    Key::Merge(key_span) => {
+                        if !merge(node, merged) {
+                            let message = "`<<` takes a mapping or a list of mappings";
+                            self.report(ProblemKind::Type, key_span, |p| p, message);
+                        }
                     }
                 }
-            },
+            }
         }
     }
 
     /// Ends the innermost collection. Without `end` it ends with its last member.
     pub(super) fn close(&mut self, end: Option<usize>) -> Closed {
-        let Collection {
-            start,
-            members,
-            anchor,
-        } = self.open.pop().expect("only an open collection is closed");
+        let Collection { start, members, anchor } =
+            self.open.pop().expect("only an open collection is closed");
         let (value, last_end) = match members {
             Members::List(items) => {
                 let last_end = items.last().map(|item| item.span.end);
                 (NodeValue::List(items), last_end)
             }
-            Members::Map {
-                mut entries,
-                merged,
-                merge_span,
-                ..
-            } => {
+            Members::Map { mut entries, merged, merge_span, .. } => {
                 let last_end = entries
                     .last()
                     .map(|entry| entry.value.span.end.max(entry.key_span.end))
@@ -218,10 +191,7 @@ impl Tree {
             }
         };
         let end = end.or(last_end).unwrap_or(start).max(start);
-        Closed {
-            node: Node::new(Span { start, end }, value),
-            anchor,
-        }
+        Closed { node: Node::new(Span { start, end }, value), anchor }
     }
 
     /// Takes a value's weight from the document's budget.
@@ -244,11 +214,7 @@ impl Tree {
 
     /// Takes the weight of one scalar from the budget.
     pub(super) fn charge_scalar(&mut self, bytes: usize, span: Span) -> Result<(), Stop> {
-        let weight = Weight {
-            nodes: 1,
-            bytes,
-            height: 0,
-        };
+        let weight = Weight { nodes: 1, bytes, height: 0 };
         self.charge(weight, span)
     }
 
@@ -261,9 +227,7 @@ impl Tree {
         message: impl Into<String>,
     ) {
         let Self { open, problems, .. } = self;
-        problems.add(span, || {
-            adorn(Problem::new(kind, span, message).at(path_of(open)))
-        });
+        problems.add(span, || adorn(Problem::new(kind, span, message).at(path_of(open))));
     }
 
     /// The root, if the document is complete, and all problems.
@@ -279,17 +243,9 @@ impl Tree {
 
     fn open(&mut self, start: usize, anchor: usize, members: Members) -> Result<(), Stop> {
         let span = Span { start, end: start };
-        let weight = Weight {
-            nodes: 1,
-            bytes: 0,
-            height: 1,
-        };
+        let weight = Weight { nodes: 1, bytes: 0, height: 1 };
         self.charge(weight, span)?;
-        self.open.push(Collection {
-            start,
-            members,
-            anchor,
-        });
+        self.open.push(Collection { start, members, anchor });
         Ok(())
     }
 
@@ -324,10 +280,7 @@ impl Tree {
 
 /// The weight of a whole tree.
 pub(super) fn weigh(node: &Node) -> Weight {
-    let mut weight = Weight {
-        nodes: 1,
-        ..Weight::default()
-    };
+    let mut weight = Weight { nodes: 1, ..Weight::default() };
     let mut add = |member: &Node| {
         let inner = weigh(member);
         weight.nodes += inner.nodes;
@@ -420,10 +373,7 @@ fn path_of(open: &[Collection]) -> FieldPath {
     for collection in open {
         match &collection.members {
             Members::List(items) => path.push(Segment::Index(items.len())),
-            Members::Map {
-                key: Some(Key::Name(name, _)),
-                ..
-            } => path.push(member(name)),
+            Members::Map { key: Some(Key::Name(name, _)), .. } => path.push(member(name)),
             Members::Map { .. } => break,
         }
     }

@@ -22,10 +22,7 @@ pub(super) enum Expected {
 impl Expected {
     /// The error for a value that is something else, and what to do about it.
     pub(super) fn but_found(self, node: &Node) -> (String, Option<String>) {
-        (
-            format!("expected {}, found {node}", self.words()),
-            self.help(node),
-        )
+        (format!("expected {}, found {node}", self.words()), self.help(node))
     }
 
     fn words(self) -> String {
@@ -77,9 +74,7 @@ fn help_quote(node: &Node) -> Option<String> {
         (NodeValue::Bool(value), None) => value.to_string(),
         (NodeValue::Bool(_), Some(word)) => {
             let quoted = quote(word);
-            return Some(format!(
-                "YAML reads {word} as a boolean; quote it: {quoted}"
-            ));
+            return Some(format!("YAML reads {word} as a boolean; quote it: {quoted}"));
         }
         (NodeValue::Number(_), Some(word)) => word.to_owned(),
         (NodeValue::Map(_), _) => {

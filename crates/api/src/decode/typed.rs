@@ -68,10 +68,7 @@ pub fn decode<T: DeserializeOwned>(node: &Node) -> Decoded<T> {
             node,
             key: None,
             is_null: false,
-            trail: &Trail {
-                parent: None,
-                step: Step::Root,
-            },
+            trail: &Trail { parent: None, step: Step::Root },
             pass: &pass,
         };
         match T::deserialize(root).map_err(|fault| fault.at(&root)) {
@@ -87,10 +84,7 @@ pub fn decode<T: DeserializeOwned>(node: &Node) -> Decoded<T> {
             }
         }
     }
-    Decoded {
-        value,
-        problems: pass.problems.into_inner().finish(),
-    }
+    Decoded { value, problems: pass.problems.into_inner().finish() }
 }
 
 /// What all places of one tree share.
@@ -194,11 +188,7 @@ type Fields = Option<&'static [&'static str]>;
 
 impl<'n> Place<'_, 'n> {
     fn value(&self) -> &'n NodeValue {
-        if self.is_null {
-            &NodeValue::Null
-        } else {
-            &self.node.value
-        }
+        if self.is_null { &NodeValue::Null } else { &self.node.value }
     }
 
     /// Reports that the value is not what it should be. The caller hands out a
@@ -308,19 +298,11 @@ impl<'n> Place<'_, 'n> {
     }
 
     fn list<'s>(&'s self) -> Items<'s, 'n> {
-        Items {
-            items: self.items().iter().enumerate(),
-            place: self,
-        }
+        Items { items: self.items().iter().enumerate(), place: self }
     }
 
     fn members<'s>(&'s self, fields: Fields) -> Members<'s, 'n> {
-        Members {
-            entries: self.entries().iter(),
-            current: None,
-            fields,
-            place: self,
-        }
+        Members { entries: self.entries().iter(), current: None, fields, place: self }
     }
 }
 
@@ -519,10 +501,7 @@ impl<'n> SeqAccess<'n> for Items<'_, 'n> {
             node,
             key: None,
             is_null: pass.is_left_out(node),
-            trail: &Trail {
-                parent: Some(self.place.trail),
-                step: Step::Index(index),
-            },
+            trail: &Trail { parent: Some(self.place.trail), step: Step::Index(index) },
             pass,
         };
         let value = seed.deserialize(place).map_err(|fault| fault.at(&place))?;
@@ -551,9 +530,7 @@ impl<'n> MapAccess<'n> for Members<'_, 'n> {
         let pass = self.place.pass;
         self.current = self.entries.find(|entry| !pass.is_left_out(&entry.value));
         match self.current {
-            Some(entry) => seed
-                .deserialize(BorrowedStrDeserializer::new(&entry.key))
-                .map(Some),
+            Some(entry) => seed.deserialize(BorrowedStrDeserializer::new(&entry.key)).map(Some),
             None => Ok(None),
         }
     }
@@ -568,10 +545,7 @@ impl<'n> MapAccess<'n> for Members<'_, 'n> {
             node: &entry.value,
             key: Some((entry, self.fields)),
             is_null: false,
-            trail: &Trail {
-                parent: Some(self.place.trail),
-                step,
-            },
+            trail: &Trail { parent: Some(self.place.trail), step },
             pass: self.place.pass,
         };
         seed.deserialize(place).map_err(|fault| fault.at(&place))
@@ -625,10 +599,7 @@ impl std::error::Error for Fault {}
 
 impl de::Error for Fault {
     fn custom<M: fmt::Display>(message: M) -> Self {
-        Self {
-            message: message.to_string(),
-            cause: None,
-        }
+        Self { message: message.to_string(), cause: None }
     }
 }
 

@@ -24,19 +24,10 @@ const YAML_TAG_PREFIX: &str = "tag:yaml.org,2002:";
 /// looked at. An empty document gives `None`.
 pub(super) fn read(text: &str, within: Span) -> Option<Document> {
     if let Some(stop) = find_control_character(text, within) {
-        return Some(Document {
-            span: within,
-            root: None,
-            problems: vec![*stop],
-        });
+        return Some(Document { span: within, root: None, problems: vec![*stop] });
     }
-    let mut reader = Reader {
-        text,
-        within,
-        tree: Tree::default(),
-        anchors: HashMap::new(),
-        styles: Vec::new(),
-    };
+    let mut reader =
+        Reader { text, within, tree: Tree::default(), anchors: HashMap::new(), styles: Vec::new() };
     let (root, problems) = match reader.run() {
         Ok(()) => reader.tree.finish(),
         Err(stop) => (None, reader.tree.abandon(stop)),
@@ -45,11 +36,7 @@ pub(super) fn read(text: &str, within: Span) -> Option<Document> {
     if problems.is_empty() && root.as_ref().is_none_or(is_empty) {
         return None;
     }
-    Some(Document {
-        span: within,
-        root,
-        problems,
-    })
+    Some(Document { span: within, root, problems })
 }
 
 struct Reader<'t> {
@@ -148,10 +135,7 @@ impl Reader<'_> {
             return self.tree.key(key);
         }
         let span = match self.tree.key_end() {
-            Some(key_end) if nothing_written => Span {
-                start: key_end,
-                end: key_end,
-            },
+            Some(key_end) if nothing_written => Span { start: key_end, end: key_end },
             _ => span,
         };
         let node = match scalar.into_value(value) {
@@ -163,8 +147,7 @@ impl Reader<'_> {
                 let message =
                     format!("{value} is a number that JSON, and so Kubernetes, cannot hold");
                 let help = format!("if it is meant as text, quote it: {}", quote(value));
-                self.tree
-                    .report(ProblemKind::Type, span, |p| p.help(help), message);
+                self.tree.report(ProblemKind::Type, span, |p| p.help(help), message);
                 Node::new(span, NodeValue::Null)
             }
         };
@@ -232,18 +215,11 @@ impl Reader<'_> {
             Some(name) => Key::Name(name, span),
             None => {
                 let (message, help) = if scalar == Scalar::Null {
-                    (
-                        "a key must not be null",
-                        format!("quote it: {}", quote(value)),
-                    )
+                    ("a key must not be null", format!("quote it: {}", quote(value)))
                 } else {
-                    (
-                        "the number is too large for a key",
-                        format!("quote it: {}", quote(value)),
-                    )
+                    ("the number is too large for a key", format!("quote it: {}", quote(value)))
                 };
-                self.tree
-                    .report(ProblemKind::Syntax, span, |p| p.help(help), message);
+                self.tree.report(ProblemKind::Syntax, span, |p| p.help(help), message);
                 Key::Broken
             }
         }
@@ -253,10 +229,8 @@ impl Reader<'_> {
     fn alias(&mut self, anchor: usize, span: Span) -> Result<(), Stop> {
         let Some((node, weight)) = self.anchors.get(&anchor) else {
             let name = &self.text[span.start..span.end];
-            let message = format!(
-                "the alias {} is inside the value it stands for",
-                shortened(name)
-            );
+            let message =
+                format!("the alias {} is inside the value it stands for", shortened(name));
             return Err(Box::new(Problem::new(ProblemKind::Syntax, span, message)));
         };
         self.tree.charge(*weight, span)?;
@@ -282,8 +256,7 @@ impl Reader<'_> {
         let message = format!("the alias *{} stands for nothing", shortened(name));
         let help = "an alias `*name` needs an anchor `&name` before it in the same document; \
                     a text that starts with `*` must be quoted";
-        self.tree
-            .report(ProblemKind::Syntax, span, |p| p.help(help), message);
+        self.tree.report(ProblemKind::Syntax, span, |p| p.help(help), message);
         if self.tree.wants_key() {
             return self.tree.key(Key::Broken);
         }
@@ -315,10 +288,7 @@ impl Reader<'_> {
             None => Ok(()),
             Some(column) => {
                 let start = self.within.start + line_start + column;
-                let tab = Span {
-                    start,
-                    end: start + 1,
-                };
+                let tab = Span { start, end: start + 1 };
                 let kind = ErrorKind::TabInIndentation;
                 Err(Box::new(yaml_syntax::problem(&kind, tab)))
             }
@@ -354,18 +324,13 @@ impl Reader<'_> {
 
     /// The parser's span as one of the whole text.
     fn span_of(&self, span: &granit_parser::Span) -> Span {
-        let range = span
-            .byte_range()
-            .expect("the parser counts bytes when it reads from a str");
+        let range = span.byte_range().expect("the parser counts bytes when it reads from a str");
         let place = |offset: usize| {
             let offset = (self.within.start + offset).min(self.within.end);
             self.text.floor_char_boundary(offset)
         };
         let (start, end) = (place(range.start), place(range.end));
-        Span {
-            start,
-            end: end.max(start),
-        }
+        Span { start, end: end.max(start) }
     }
 
     /// The span without the line breaks that the parser counts to block scalars.
@@ -374,10 +339,7 @@ impl Reader<'_> {
             ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted => span,
             _ => {
                 let written = self.text[span.start..span.end].trim_end();
-                Span {
-                    start: span.start,
-                    end: span.start + written.len(),
-                }
+                Span { start: span.start, end: span.start + written.len() }
             }
         }
     }
@@ -402,17 +364,12 @@ fn find_control_character(text: &str, within: Span) -> Option<Stop> {
             '\t' | '\n' | '\r' | ' '..='~' | '\u{85}' | '\u{a0}'..='\u{fffd}' | '\u{10000}'..)
     })?;
     let start = within.start + offset;
-    let span = Span {
-        start,
-        end: start + c.len_utf8(),
-    };
+    let span = Span { start, end: start + c.len_utf8() };
     let message = if c == '\0' {
         "the text holds a NUL byte (U+0000)".to_owned()
     } else {
         format!("the text holds the control character U+{:04X}", c as u32)
     };
     let help = "remove it; in a double-quoted string it can be written as an escape";
-    Some(Box::new(
-        Problem::new(ProblemKind::Syntax, span, message).help(help),
-    ))
+    Some(Box::new(Problem::new(ProblemKind::Syntax, span, message).help(help)))
 }

@@ -30,17 +30,11 @@ pub(super) fn character_at(text: &str, within: Span, offset: usize) -> Span {
     } else {
         offset
     };
-    let width = text[start..within.end].chars().next().map_or(0, |c| {
-        if c == '\n' || c == '\r' {
-            0
-        } else {
-            c.len_utf8()
-        }
-    });
-    Span {
-        start,
-        end: start + width,
-    }
+    let width = text[start..within.end]
+        .chars()
+        .next()
+        .map_or(0, |c| if c == '\n' || c == '\r' { 0 } else { c.len_utf8() });
+    Span { start, end: start + width }
 }
 
 /// Where the offending character is. The parser places some errors at the start
@@ -131,10 +125,7 @@ fn words(kind: &ErrorKind) -> (String, &'static str) {
             "a text that starts with `&` or `*` must be quoted",
         ),
         E::UnexpectedCharacter { character } => {
-            return (
-                format!("a value cannot start with the character {character:?}"),
-                QUOTE,
-            );
+            return (format!("a value cannot start with the character {character:?}"), QUOTE);
         }
         E::PlainScalarStartsWithDashFlowIndicator | E::UnexpectedEndOfPlainScalar => {
             ("this is no value", QUOTE)
@@ -158,10 +149,9 @@ fn words(kind: &ErrorKind) -> (String, &'static str) {
             "the block of text after `|` or `>` is not indented as it should be",
             "indent every line of it further than its key",
         ),
-        E::CommentInterceptedScalar | E::CommentNotSeparated => (
-            "a comment is not allowed here",
-            "put a space before `#`, or quote the text",
-        ),
+        E::CommentInterceptedScalar | E::CommentNotSeparated => {
+            ("a comment is not allowed here", "put a space before `#`, or quote the text")
+        }
         E::BomInsideDocument => ("a byte order mark is inside the document", "remove it"),
         E::ExpectedWhitespace
         | E::InvalidBlockEntryWhitespace
@@ -170,10 +160,9 @@ fn words(kind: &ErrorKind) -> (String, &'static str) {
             ("a line must not start with % inside a document", QUOTE)
         }
         E::ExpectedNodeContent => ("a value is missing here", ""),
-        E::ExpectedDocumentStart | E::InvalidDocumentEnd => (
-            "the document has ended before this text",
-            "put a line `---` before the next document",
-        ),
+        E::ExpectedDocumentStart | E::InvalidDocumentEnd => {
+            ("the document has ended before this text", "put a line `---` before the next document")
+        }
         E::UndeclaredTagHandle => ("the tag's prefix is not declared", "remove the tag"),
         _ => ("this is not valid YAML", ""),
     };

@@ -17,8 +17,7 @@ use crate::view::{DEFAULT_BACKOFF_LIMIT, UNLIMITED_BACKOFF};
 pub fn default_job(job: &mut Job, gates: &FeatureGates) {
     let spec = job.spec.get_or_insert_default();
     default_counts(spec);
-    spec.completion_mode
-        .get_or_insert_with(|| CompletionMode::NonIndexed.to_string());
+    spec.completion_mode.get_or_insert_with(|| CompletionMode::NonIndexed.to_string());
     spec.suspend.get_or_insert(false);
     spec.manual_selector.get_or_insert(false);
     default_failure_patterns(spec);
@@ -44,27 +43,18 @@ pub fn generate_selector(job: &mut Job) {
     if spec.manual_selector == Some(true) {
         return;
     }
-    let labels = spec
-        .template
-        .metadata
-        .get_or_insert_default()
-        .labels
-        .get_or_insert_default();
+    let labels = spec.template.metadata.get_or_insert_default().labels.get_or_insert_default();
     for (key, value) in [
         (label::LEGACY_JOB_NAME, &name),
         (label::JOB_NAME, &name),
         (label::LEGACY_CONTROLLER_UID, &uid),
         (label::CONTROLLER_UID, &uid),
     ] {
-        labels
-            .entry(key.to_owned())
-            .or_insert_with(|| value.clone());
+        labels.entry(key.to_owned()).or_insert_with(|| value.clone());
     }
     let selector: &mut LabelSelector = spec.selector.get_or_insert_default();
     let match_labels = selector.match_labels.get_or_insert_default();
-    match_labels
-        .entry(label::CONTROLLER_UID.to_owned())
-        .or_insert(uid);
+    match_labels.entry(label::CONTROLLER_UID.to_owned()).or_insert(uid);
 }
 
 fn default_counts(spec: &mut JobSpec) {
@@ -84,15 +74,11 @@ fn default_replacement(spec: &mut JobSpec) {
         Some(_) => PodReplacementPolicy::Failed,
         None => PodReplacementPolicy::TerminatingOrFailed,
     };
-    spec.pod_replacement_policy
-        .get_or_insert_with(|| policy.to_string());
+    spec.pod_replacement_policy.get_or_insert_with(|| policy.to_string());
 }
 
 fn default_failure_patterns(spec: &mut JobSpec) {
-    let rules = spec
-        .pod_failure_policy
-        .iter_mut()
-        .flat_map(|policy| &mut policy.rules);
+    let rules = spec.pod_failure_policy.iter_mut().flat_map(|policy| &mut policy.rules);
     for pattern in rules.flat_map(|rule| rule.on_pod_conditions.iter_mut().flatten()) {
         if pattern.status.as_deref().unwrap_or("").is_empty() {
             pattern.status = Some(ConditionStatus::True.to_string());

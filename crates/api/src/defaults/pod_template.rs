@@ -39,8 +39,7 @@ fn default_pod_spec(spec: &mut PodSpec) {
     default_text(&mut spec.dns_policy, "ClusterFirst");
     default_text(&mut spec.restart_policy, "Always");
     spec.security_context.get_or_insert_default();
-    spec.termination_grace_period_seconds
-        .get_or_insert(TERMINATION_GRACE_PERIOD_SECONDS);
+    spec.termination_grace_period_seconds.get_or_insert(TERMINATION_GRACE_PERIOD_SECONDS);
     default_text(&mut spec.scheduler_name, "default-scheduler");
     // The old name of the service account is kept the same as the new one.
     let name = [&spec.service_account_name, &spec.service_account]

@@ -16,10 +16,7 @@ impl Interval {
     /// If `last` is below `first`, or is no index (2147483647 and above): both mean
     /// that the caller's arithmetic is wrong.
     pub fn new(first: u32, last: u32) -> Self {
-        assert!(
-            first <= last,
-            "an interval ends at or after its start: {first}-{last}"
-        );
+        assert!(first <= last, "an interval ends at or after its start: {first}-{last}");
         assert!(last < i32::MAX as u32, "no Job has an index of {last}");
         Self { first, last }
     }

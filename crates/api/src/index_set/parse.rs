@@ -37,10 +37,7 @@ pub(super) fn strict(text: &str, completions: u32) -> Result<IndexSet, IndexSetE
     for fragment in text.split(',') {
         let interval = interval(fragment, completions)?;
         if let Some(previous) = previous.filter(|&previous| previous >= interval.first) {
-            return Err(IndexSetError::NotIncreasing {
-                previous,
-                current: interval.first,
-            });
+            return Err(IndexSetError::NotIncreasing { previous, current: interval.first });
         }
         previous = Some(interval.last);
         builder.push(interval);
@@ -49,9 +46,7 @@ pub(super) fn strict(text: &str, completions: u32) -> Result<IndexSet, IndexSetE
 }
 
 pub(super) fn lenient(text: &str, completions: u32) -> IndexSet {
-    text.split(',')
-        .filter_map(|fragment| cut_interval(fragment, completions))
-        .collect()
+    text.split(',').filter_map(|fragment| cut_interval(fragment, completions)).collect()
 }
 
 fn interval(fragment: &str, completions: u32) -> Result<Interval, IndexSetError> {
@@ -59,10 +54,9 @@ fn interval(fragment: &str, completions: u32) -> Result<Interval, IndexSetError>
     let first = index(first_text, completions)?;
     let last = last_text.map(|text| index(text, completions)).transpose()?;
     match last {
-        Some(last) if first >= last => Err(IndexSetError::NotIncreasing {
-            previous: first,
-            current: last,
-        }),
+        Some(last) if first >= last => {
+            Err(IndexSetError::NotIncreasing { previous: first, current: last })
+        }
         Some(last) => Ok(Interval::new(first, last)),
         None => Ok(Interval::new(first, first)),
     }

@@ -40,57 +40,21 @@ fn strict_parsing_names_the_fragment_that_is_wrong() {
         ("0", 0, Err("too large index: \"0\"")),
         ("0-5", 5, Err("too large index: \"5\"")),
         ("5-6", 5, Err("too large index: \"5\"")),
-        (
-            "2147483647",
-            i32::MAX as u32,
-            Err("too large index: \"2147483647\""),
-        ),
+        ("2147483647", i32::MAX as u32, Err("too large index: \"2147483647\"")),
         ("99999999999", 5, Err("too large index: \"99999999999\"")),
         (
             "99999999999999999999",
             5,
             Err("cannot convert string to integer for index: \"99999999999999999999\""),
         ),
-        (
-            "a",
-            5,
-            Err("cannot convert string to integer for index: \"a\""),
-        ),
-        (
-            ",",
-            5,
-            Err("cannot convert string to integer for index: \"\""),
-        ),
-        (
-            "1,",
-            5,
-            Err("cannot convert string to integer for index: \"\""),
-        ),
-        (
-            "-1",
-            5,
-            Err("cannot convert string to integer for index: \"\""),
-        ),
-        (
-            "1-",
-            5,
-            Err("cannot convert string to integer for index: \"\""),
-        ),
-        (
-            " 1",
-            5,
-            Err("cannot convert string to integer for index: \" 1\""),
-        ),
-        (
-            "1-x",
-            5,
-            Err("cannot convert string to integer for index: \"x\""),
-        ),
-        (
-            "1_0",
-            50,
-            Err("cannot convert string to integer for index: \"1_0\""),
-        ),
+        ("a", 5, Err("cannot convert string to integer for index: \"a\"")),
+        (",", 5, Err("cannot convert string to integer for index: \"\"")),
+        ("1,", 5, Err("cannot convert string to integer for index: \"\"")),
+        ("-1", 5, Err("cannot convert string to integer for index: \"\"")),
+        ("1-", 5, Err("cannot convert string to integer for index: \"\"")),
+        (" 1", 5, Err("cannot convert string to integer for index: \" 1\"")),
+        ("1-x", 5, Err("cannot convert string to integer for index: \"x\"")),
+        ("1_0", 50, Err("cannot convert string to integer for index: \"1_0\"")),
         (
             "1-2-3",
             5,
@@ -98,42 +62,16 @@ fn strict_parsing_names_the_fragment_that_is_wrong() {
                 "the fragment \"1-2-3\" violates the requirement that an index interval can have at most two parts separated by '-'",
             ),
         ),
-        (
-            "1,1",
-            5,
-            Err("non-increasing order, previous: 1, current: 1"),
-        ),
-        (
-            "3,1",
-            5,
-            Err("non-increasing order, previous: 3, current: 1"),
-        ),
-        (
-            "0-3,3",
-            5,
-            Err("non-increasing order, previous: 3, current: 3"),
-        ),
-        (
-            "3-2",
-            5,
-            Err("non-increasing order, previous: 3, current: 2"),
-        ),
-        (
-            "2-2",
-            5,
-            Err("non-increasing order, previous: 2, current: 2"),
-        ),
+        ("1,1", 5, Err("non-increasing order, previous: 1, current: 1")),
+        ("3,1", 5, Err("non-increasing order, previous: 3, current: 1")),
+        ("0-3,3", 5, Err("non-increasing order, previous: 3, current: 3")),
+        ("3-2", 5, Err("non-increasing order, previous: 3, current: 2")),
+        ("2-2", 5, Err("non-increasing order, previous: 2, current: 2")),
     ];
     for (text, completions, expected) in rows {
         let parsed = IndexSet::parse_strict(text, completions);
-        let rendered = parsed
-            .map(|set| set.to_string())
-            .map_err(|error| error.to_string());
-        assert_eq!(
-            rendered,
-            expected.map(str::to_owned).map_err(str::to_owned),
-            "for {text:?}"
-        );
+        let rendered = parsed.map(|set| set.to_string()).map_err(|error| error.to_string());
+        assert_eq!(rendered, expected.map(str::to_owned).map_err(str::to_owned), "for {text:?}");
     }
 }
 
@@ -176,10 +114,7 @@ fn the_whole_range_of_indexes_costs_one_interval() {
     assert!(all.remove(1_000_000_000));
     assert_eq!(all.to_string(), "0-999999999,1000000001-2147483646");
     assert_eq!(all.first_missing(3, limit), [1_000_000_000]);
-    assert_eq!(
-        all.intersection_count(&IndexSet::below(limit)),
-        2_147_483_646
-    );
+    assert_eq!(all.intersection_count(&IndexSet::below(limit)), 2_147_483_646);
     all.cut(10);
     assert_eq!(all.to_string(), "0-9");
 }
@@ -305,25 +240,9 @@ proptest! {
 /// counts are those of what is there.
 fn assert_shape(set: &IndexSet) {
     let intervals: Vec<Interval> = set.intervals().collect();
-    assert!(
-        intervals
-            .windows(2)
-            .all(|pair| pair[0].last + 1 < pair[1].first),
-        "{set:?}"
-    );
-    assert!(
-        intervals
-            .iter()
-            .all(|interval| interval.first <= interval.last),
-        "{set:?}"
-    );
-    assert_eq!(
-        intervals
-            .iter()
-            .map(|interval| interval.count())
-            .sum::<u64>(),
-        set.count
-    );
+    assert!(intervals.windows(2).all(|pair| pair[0].last + 1 < pair[1].first), "{set:?}");
+    assert!(intervals.iter().all(|interval| interval.first <= interval.last), "{set:?}");
+    assert_eq!(intervals.iter().map(|interval| interval.count()).sum::<u64>(), set.count);
     assert_eq!(intervals.len(), set.interval_count);
     for chunk in &set.chunks {
         assert!((1..=CHUNK_MAX).contains(&chunk.intervals.len()));

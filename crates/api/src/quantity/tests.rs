@@ -5,8 +5,7 @@ use proptest::prelude::*;
 use super::*;
 
 fn parse(text: &str) -> Quantity {
-    text.parse()
-        .unwrap_or_else(|error| panic!("{text:?}: {error}"))
+    text.parse().unwrap_or_else(|error| panic!("{text:?}: {error}"))
 }
 
 #[test]
@@ -78,31 +77,17 @@ fn resources_are_rounded_up_to_thousandths() {
         ("1.00000001Ki", "1024001m"),
     ];
     for (text, printed) in rows {
-        assert_eq!(
-            parse(text).round_up_to_milli().to_string(),
-            printed,
-            "{text:?}"
-        );
+        assert_eq!(parse(text).round_up_to_milli().to_string(), printed, "{text:?}");
     }
 }
 
 #[test]
 fn a_text_that_is_no_quantity_says_why() {
-    for text in [
-        "", "a", "1a", "1.2.3", "1 Gi", "1Gi ", "1-x", "1KI", "1e5x", "1,5", "0x1",
-    ] {
-        assert_eq!(
-            text.parse::<Quantity>(),
-            Err(QuantityError::Format),
-            "{text:?}"
-        );
+    for text in ["", "a", "1a", "1.2.3", "1 Gi", "1Gi ", "1-x", "1KI", "1e5x", "1,5", "0x1"] {
+        assert_eq!(text.parse::<Quantity>(), Err(QuantityError::Format), "{text:?}");
     }
     for text in ["1i", "1ki", "1e", "1ee3", "1K", "1Mi5", "--1", "1e+"] {
-        assert_eq!(
-            text.parse::<Quantity>(),
-            Err(QuantityError::Suffix),
-            "{text:?}"
-        );
+        assert_eq!(text.parse::<Quantity>(), Err(QuantityError::Suffix), "{text:?}");
     }
     assert_eq!(
         QuantityError::Format.to_string(),
@@ -149,27 +134,20 @@ fn texts() -> impl Strategy<Value = (String, i128)> {
         ("Mi", 1 << 20, 0),
         ("Gi", 1 << 30, 0),
     ]);
-    (
-        prop::bool::ANY,
-        0_u32..20_000_000,
-        0_usize..4,
-        0_u32..100,
-        suffixes,
+    (prop::bool::ANY, 0_u32..20_000_000, 0_usize..4, 0_u32..100, suffixes).prop_map(
+        |(negative, whole, fraction_digits, fraction, (suffix, factor, power))| {
+            let fraction = format!("{fraction:03}")[..fraction_digits].to_owned();
+            let digits: i128 = format!("{whole}{fraction}").parse().expect("digits");
+            let exponent = power - fraction_digits as i32 + 12;
+            let amount = digits * factor * 10_i128.pow(exponent as u32);
+            let sign = if negative { "-" } else { "" };
+            let dot = if fraction_digits > 0 { "." } else { "" };
+            (
+                format!("{sign}{whole}{dot}{fraction}{suffix}"),
+                if negative { -amount } else { amount },
+            )
+        },
     )
-        .prop_map(
-            |(negative, whole, fraction_digits, fraction, (suffix, factor, power))| {
-                let fraction = format!("{fraction:03}")[..fraction_digits].to_owned();
-                let digits: i128 = format!("{whole}{fraction}").parse().expect("digits");
-                let exponent = power - fraction_digits as i32 + 12;
-                let amount = digits * factor * 10_i128.pow(exponent as u32);
-                let sign = if negative { "-" } else { "" };
-                let dot = if fraction_digits > 0 { "." } else { "" };
-                (
-                    format!("{sign}{whole}{dot}{fraction}{suffix}"),
-                    if negative { -amount } else { amount },
-                )
-            },
-        )
 }
 
 /// Rounds thousandths of a nano away from zero to nanos.

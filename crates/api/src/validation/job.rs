@@ -56,12 +56,7 @@ pub(super) fn validate(job: &Job, label_prefix: LabelPrefix, errors: &mut Vec<Fi
     let path = Path::field("spec");
     validate_spec(spec, &path, errors);
     validate_selector(spec, &path, errors);
-    validate_longest_hostname(
-        text(&job.metadata.name),
-        spec,
-        &metadata.child("name"),
-        errors,
-    );
+    validate_longest_hostname(text(&job.metadata.name), spec, &metadata.child("name"), errors);
 }
 
 fn validate_generated_selector(
@@ -75,15 +70,9 @@ fn validate_generated_selector(
     };
     let (name, uid) = (text(&job.metadata.name), text(&job.metadata.uid));
     if uid.is_empty() {
-        errors.push(FieldError::required(
-            &Path::field("metadata").child("uid"),
-            "",
-        ));
+        errors.push(FieldError::required(&Path::field("metadata").child("uid"), ""));
     }
-    let mut expected = vec![
-        (label::LEGACY_CONTROLLER_UID, uid),
-        (label::LEGACY_JOB_NAME, name),
-    ];
+    let mut expected = vec![(label::LEGACY_CONTROLLER_UID, uid), (label::LEGACY_JOB_NAME, name)];
     if label_prefix == LabelPrefix::Required {
         expected.extend([(label::CONTROLLER_UID, uid), (label::JOB_NAME, name)]);
     }
@@ -103,17 +92,11 @@ fn validate_generated_selector(
             Some(_) => {}
         }
     }
-    let generated = expected
-        .into_iter()
-        .map(|(key, value)| (key.to_owned(), value.to_owned()))
-        .collect();
+    let generated =
+        expected.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
     if is_well_formed(selector) && !label_selector::matches(selector, &generated) {
         let detail = "`selector` not auto-generated";
-        errors.push(FieldError::invalid(
-            &Path::field("spec").child("selector"),
-            selector,
-            detail,
-        ));
+        errors.push(FieldError::invalid(&Path::field("spec").child("selector"), selector, detail));
     }
 }
 
@@ -150,14 +133,8 @@ fn validate_counts(spec: &JobSpec, path: &Path<'_>, errors: &mut Vec<FieldError>
         ("completions", spec.completions.map(i64::from)),
         ("activeDeadlineSeconds", spec.active_deadline_seconds),
         ("backoffLimit", spec.backoff_limit.map(i64::from)),
-        (
-            "ttlSecondsAfterFinished",
-            spec.ttl_seconds_after_finished.map(i64::from),
-        ),
-        (
-            "backoffLimitPerIndex",
-            spec.backoff_limit_per_index.map(i64::from),
-        ),
+        ("ttlSecondsAfterFinished", spec.ttl_seconds_after_finished.map(i64::from)),
+        ("backoffLimitPerIndex", spec.backoff_limit_per_index.map(i64::from)),
         ("maxFailedIndexes", spec.max_failed_indexes.map(i64::from)),
     ] {
         if let Some(count) = count {
@@ -166,10 +143,7 @@ fn validate_counts(spec: &JobSpec, path: &Path<'_>, errors: &mut Vec<FieldError>
     }
     if spec.max_failed_indexes.is_some() && spec.backoff_limit_per_index.is_none() {
         let detail = "when maxFailedIndexes is specified";
-        errors.push(FieldError::required(
-            &path.child("backoffLimitPerIndex"),
-            detail,
-        ));
+        errors.push(FieldError::required(&path.child("backoffLimitPerIndex"), detail));
     }
 }
 
@@ -194,10 +168,7 @@ fn validate_indexed(spec: &JobSpec, path: &Path<'_>, errors: &mut Vec<FieldError
         let detail = format!("when completion mode is {}", CompletionMode::Indexed);
         errors.push(FieldError::required(&completions, detail));
     }
-    if let Some(count) = spec
-        .parallelism
-        .filter(|&count| count > MAX_INDEXED_PARALLELISM)
-    {
+    if let Some(count) = spec.parallelism.filter(|&count| count > MAX_INDEXED_PARALLELISM) {
         let detail = format!(
             "must be less than or equal to {MAX_INDEXED_PARALLELISM} when completion mode is {}",
             CompletionMode::Indexed
@@ -210,17 +181,12 @@ fn validate_indexed(spec: &JobSpec, path: &Path<'_>, errors: &mut Vec<FieldError
         let detail = "must be less than or equal to completions";
         errors.push(FieldError::invalid(&max_failed, max, detail));
     }
-    if let Some(max) = spec
-        .max_failed_indexes
-        .filter(|&max| max > MAX_FAILED_INDEXES)
-    {
+    if let Some(max) = spec.max_failed_indexes.filter(|&max| max > MAX_FAILED_INDEXES) {
         let detail = format!("must be less than or equal to {MAX_FAILED_INDEXES}");
         errors.push(FieldError::invalid(&max_failed, max, detail));
     }
     if spec.backoff_limit_per_index.is_some()
-        && spec
-            .completions
-            .is_some_and(|count| count > HIGH_COMPLETIONS)
+        && spec.completions.is_some_and(|count| count > HIGH_COMPLETIONS)
     {
         validate_high_completions(spec, &parallelism, &max_failed, errors);
     }
@@ -241,16 +207,13 @@ fn validate_high_completions(
         let detail = format!("must be specified when completions is above {HIGH_COMPLETIONS}");
         errors.push(FieldError::required(max_failed, detail));
     }
-    if let Some(count) = spec
-        .parallelism
-        .filter(|&count| count > HIGH_COMPLETIONS_MAX_PARALLELISM)
+    if let Some(count) = spec.parallelism.filter(|&count| count > HIGH_COMPLETIONS_MAX_PARALLELISM)
     {
         let detail = at_most(HIGH_COMPLETIONS_MAX_PARALLELISM);
         errors.push(FieldError::invalid(parallelism, count, detail));
     }
-    if let Some(max) = spec
-        .max_failed_indexes
-        .filter(|&max| max > HIGH_COMPLETIONS_MAX_FAILED_INDEXES)
+    if let Some(max) =
+        spec.max_failed_indexes.filter(|&max| max > HIGH_COMPLETIONS_MAX_FAILED_INDEXES)
     {
         let detail = at_most(HIGH_COMPLETIONS_MAX_FAILED_INDEXES);
         errors.push(FieldError::invalid(max_failed, max, detail));
@@ -263,11 +226,7 @@ fn validate_non_indexed(spec: &JobSpec, path: &Path<'_>, errors: &mut Vec<FieldE
         ("maxFailedIndexes", spec.max_failed_indexes),
     ] {
         if let Some(value) = value {
-            errors.push(FieldError::invalid(
-                &path.child(name),
-                value,
-                REQUIRES_INDEXED,
-            ));
+            errors.push(FieldError::invalid(&path.child(name), value, REQUIRES_INDEXED));
         }
     }
 }
@@ -288,32 +247,20 @@ fn validate_replacement(spec: &JobSpec, path: &Path<'_>, errors: &mut Vec<FieldE
 }
 
 fn validate_restart_policy(spec: &JobSpec, path: &Path<'_>, errors: &mut Vec<FieldError>) {
-    let policy = spec
-        .template
-        .spec
-        .as_ref()
-        .map_or("", |spec| text(&spec.restart_policy));
+    let policy = spec.template.spec.as_ref().map_or("", |spec| text(&spec.restart_policy));
     let never = JobRestartPolicy::Never.as_str();
     match JobRestartPolicy::parse(policy) {
         // Always is what a Pod defaults to, so it is what absent looks like here.
         None if policy.is_empty() || policy == "Always" => {
-            let names: Vec<String> = JobRestartPolicy::NAMES
-                .iter()
-                .map(|name| quote(name))
-                .collect();
+            let names: Vec<String> =
+                JobRestartPolicy::NAMES.iter().map(|name| quote(name)).collect();
             let detail = format!("valid values: {}", names.join(", "));
             errors.push(FieldError::required(path, detail));
         }
-        None => errors.push(FieldError::not_supported(
-            path,
-            policy,
-            JobRestartPolicy::NAMES,
-        )),
+        None => errors.push(FieldError::not_supported(path, policy, JobRestartPolicy::NAMES)),
         Some(JobRestartPolicy::OnFailure) if spec.pod_failure_policy.is_some() => {
-            let detail = format!(
-                "only {} is supported when podFailurePolicy is specified",
-                quote(never)
-            );
+            let detail =
+                format!("only {} is supported when podFailurePolicy is specified", quote(never));
             errors.push(FieldError::invalid(path, policy, detail));
         }
         Some(JobRestartPolicy::OnFailure | JobRestartPolicy::Never) => {}
@@ -337,11 +284,7 @@ fn validate_selector(spec: &JobSpec, path: &Path<'_>, errors: &mut Vec<FieldErro
         let template = path.child("template");
         let here = template.child("metadata");
         let detail = "`selector` does not match template `labels`";
-        errors.push(FieldError::invalid(
-            &here.child("labels"),
-            template_labels(spec),
-            detail,
-        ));
+        errors.push(FieldError::invalid(&here.child("labels"), template_labels(spec), detail));
     }
 }
 
@@ -352,10 +295,7 @@ fn validate_longest_hostname(
     path: &Path<'_>,
     errors: &mut Vec<FieldError>,
 ) {
-    let Some(completions) = spec
-        .completions
-        .filter(|&count| is_indexed(spec) && count > 0)
-    else {
+    let Some(completions) = spec.completions.filter(|&count| is_indexed(spec) && count > 0) else {
         return;
     };
     let hostname = format!("{name}-{}", completions - 1);

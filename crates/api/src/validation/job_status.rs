@@ -119,10 +119,7 @@ impl StatusUpdate<'_> {
         };
         let path = path.child("uncountedTerminatedPods");
         let mut seen = BTreeSet::new();
-        for (name, uids) in [
-            ("succeeded", &uncounted.succeeded),
-            ("failed", &uncounted.failed),
-        ] {
+        for (name, uids) in [("succeeded", &uncounted.succeeded), ("failed", &uncounted.failed)] {
             let list = path.child(name);
             for (index, uid) in items(uids).iter().enumerate() {
                 let here = list.index(index);
@@ -139,11 +136,7 @@ impl StatusUpdate<'_> {
         let Self { new, old, .. } = self;
         let complete_changed = new.complete != old.complete;
         if (complete_changed || new.failed != old.failed) && new.complete && new.failed {
-            push_conditions(
-                path,
-                "cannot set Complete=True and Failed=true conditions",
-                errors,
-            );
+            push_conditions(path, "cannot set Complete=True and Failed=true conditions", errors);
         }
         if (complete_changed || new.failure_target != old.failure_target)
             && new.complete
@@ -234,19 +227,10 @@ impl StatusUpdate<'_> {
         let failed = self.new.status.failed_indexes.as_deref();
         let completed_changed = completed != self.old.completed_indexes();
         let failed_changed = self.failed_indexes_changed();
-        let limit = self
-            .spec
-            .completions
-            .map(|count| u32::try_from(count).unwrap_or(0));
+        let limit = self.spec.completions.map(|count| u32::try_from(count).unwrap_or(0));
         let per_index = self.spec.backoff_limit_per_index.is_some();
         if let (true, Some(limit)) = (completed_changed, limit) {
-            validate_format(
-                "completedIndexes",
-                completed,
-                limit,
-                &completed_path,
-                errors,
-            );
+            validate_format("completedIndexes", completed, limit, &completed_path, errors);
         }
         if let (true, true, Some(limit), Some(failed)) = (failed_changed, per_index, limit, failed)
         {
@@ -263,10 +247,8 @@ impl StatusUpdate<'_> {
         if let (true, Some(limit), Some(failed)) =
             (completed_changed || failed_changed, limit, failed)
         {
-            let both = (
-                IndexSet::parse_lenient(completed, limit),
-                IndexSet::parse_lenient(failed, limit),
-            );
+            let both =
+                (IndexSet::parse_lenient(completed, limit), IndexSet::parse_lenient(failed, limit));
             if let Some(index) = both.0.first_common(&both.1) {
                 let detail =
                     format!("failedIndexes and completedIndexes overlap at index: {index}");
@@ -282,22 +264,14 @@ impl StatusUpdate<'_> {
         let terminating = new.status.terminating.unwrap_or(0);
         if changed && new.finished() && terminating > 0 {
             let detail = "terminating>0 is invalid for finished job";
-            errors.push(FieldError::invalid(
-                &path.child("terminating"),
-                terminating,
-                detail,
-            ));
+            errors.push(FieldError::invalid(&path.child("terminating"), terminating, detail));
         }
     }
 
     fn validate_ready(&self, path: &Path<'_>, errors: &mut Vec<FieldError>) {
         let Self { new, old, .. } = self;
         let changed = new.status.ready != old.status.ready || new.active() != old.active();
-        if let Some(ready) = new
-            .status
-            .ready
-            .filter(|&ready| changed && ready > new.active())
-        {
+        if let Some(ready) = new.status.ready.filter(|&ready| changed && ready > new.active()) {
             let detail = "cannot set more ready pods than active";
             errors.push(FieldError::invalid(&path.child("ready"), ready, detail));
         }
@@ -316,11 +290,7 @@ impl StatusUpdate<'_> {
             || gates.enabled(Gate::JobPodReplacementPolicy)
             || self.old.success_criteria_met;
         if new.success_criteria_met && !for_every_job && !is_indexed(self.spec) {
-            push_conditions(
-                path,
-                "cannot set SuccessCriteriaMet to NonIndexed Job",
-                errors,
-            );
+            push_conditions(path, "cannot set SuccessCriteriaMet to NonIndexed Job", errors);
         }
         if new.success_criteria_met && new.failed {
             let detail = "cannot set SuccessCriteriaMet=True and Failed=true conditions";
@@ -346,11 +316,7 @@ impl StatusUpdate<'_> {
         for (kind, before, after) in [
             (JobConditionType::Failed, old.failed, new.failed),
             (JobConditionType::Complete, old.complete, new.complete),
-            (
-                JobConditionType::FailureTarget,
-                old.failure_target,
-                new.failure_target,
-            ),
+            (JobConditionType::FailureTarget, old.failure_target, new.failure_target),
         ] {
             if before && !after {
                 let detail = format!("cannot disable the terminal {kind}=True condition");
@@ -367,11 +333,7 @@ impl StatusUpdate<'_> {
         let succeeded = new.status.succeeded.unwrap_or(0);
         if !elastic && succeeded < old.status.succeeded.unwrap_or(0) {
             let detail = "cannot decrease the succeeded counter";
-            errors.push(FieldError::invalid(
-                &path.child("succeeded"),
-                succeeded,
-                detail,
-            ));
+            errors.push(FieldError::invalid(&path.child("succeeded"), succeeded, detail));
         }
         let (time, old_time) = (&new.status.completion_time, &old.status.completion_time);
         if time.is_some() && old_time.is_some() && time != old_time {
@@ -400,11 +362,7 @@ impl StatusUpdate<'_> {
     fn validate_success_criteria_transitions(&self, path: &Path<'_>, errors: &mut Vec<FieldError>) {
         let Self { new, old, .. } = self;
         if old.success_criteria_met && !new.success_criteria_met {
-            push_conditions(
-                path,
-                "cannot disable the SuccessCriteriaMet=True condition",
-                errors,
-            );
+            push_conditions(path, "cannot disable the SuccessCriteriaMet=True condition", errors);
         }
         if old.complete && !old.success_criteria_met && new.success_criteria_met {
             let detail =
@@ -436,8 +394,5 @@ fn validate_format(
 }
 
 fn push_conditions(path: &Path<'_>, detail: &str, errors: &mut Vec<FieldError>) {
-    errors.push(FieldError::invalid_without_value(
-        &path.child("conditions"),
-        detail,
-    ));
+    errors.push(FieldError::invalid_without_value(&path.child("conditions"), detail));
 }

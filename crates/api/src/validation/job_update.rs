@@ -35,24 +35,10 @@ pub fn validate_job_update(new: &Job, old: &Job) -> Vec<FieldError> {
             errors.push(FieldError::invalid(here, new, IMMUTABLE));
         }
     };
-    immutable(
-        &path.child("selector"),
-        json(&new_spec.selector),
-        json(&old_spec.selector),
-    );
-    validate_template(
-        new_spec,
-        old,
-        old_spec,
-        &path.child("template"),
-        &mut immutable,
-    );
+    immutable(&path.child("selector"), json(&new_spec.selector), json(&old_spec.selector));
+    validate_template(new_spec, old, old_spec, &path.child("template"), &mut immutable);
     for (name, new, old) in [
-        (
-            "completionMode",
-            json(&new_spec.completion_mode),
-            json(&old_spec.completion_mode),
-        ),
+        ("completionMode", json(&new_spec.completion_mode), json(&old_spec.completion_mode)),
         (
             "podFailurePolicy",
             json(&new_spec.pod_failure_policy),
@@ -63,16 +49,8 @@ pub fn validate_job_update(new: &Job, old: &Job) -> Vec<FieldError> {
             json(new_spec.backoff_limit_per_index),
             json(old_spec.backoff_limit_per_index),
         ),
-        (
-            "managedBy",
-            json(&new_spec.managed_by),
-            json(&old_spec.managed_by),
-        ),
-        (
-            "successPolicy",
-            json(&new_spec.success_policy),
-            json(&old_spec.success_policy),
-        ),
+        ("managedBy", json(&new_spec.managed_by), json(&old_spec.managed_by)),
+        ("successPolicy", json(&new_spec.success_policy), json(&old_spec.success_policy)),
     ] {
         immutable(&path.child(name), new, old);
     }
@@ -84,9 +62,7 @@ pub fn validate_job_update(new: &Job, old: &Job) -> Vec<FieldError> {
 pub(super) fn semantically_equal(one: &Value, two: &Value) -> bool {
     match (one, two) {
         (Value::Object(one), Value::Object(two)) => {
-            let keys = one
-                .keys()
-                .chain(two.keys().filter(|key| !one.contains_key(*key)));
+            let keys = one.keys().chain(two.keys().filter(|key| !one.contains_key(*key)));
             keys.into_iter().all(|key| {
                 let (one, two) = (one.get(key), two.get(key));
                 semantically_equal(unless_empty(key, one), unless_empty(key, two))
@@ -94,10 +70,7 @@ pub(super) fn semantically_equal(one: &Value, two: &Value) -> bool {
         }
         (Value::Array(one), Value::Array(two)) => {
             one.len() == two.len()
-                && one
-                    .iter()
-                    .zip(two)
-                    .all(|(one, two)| semantically_equal(one, two))
+                && one.iter().zip(two).all(|(one, two)| semantically_equal(one, two))
         }
         _ => one == two,
     }
@@ -125,11 +98,7 @@ fn unless_empty<'a>(key: &str, value: Option<&'a Value>) -> &'a Value {
 }
 
 fn label_prefix(old: &JobSpec) -> LabelPrefix {
-    let labels = old
-        .template
-        .metadata
-        .as_ref()
-        .and_then(|meta| meta.labels.as_ref());
+    let labels = old.template.metadata.as_ref().and_then(|meta| meta.labels.as_ref());
     let had = |key: &str| labels.is_some_and(|labels| labels.contains_key(key));
     if had(label::JOB_NAME) && had(label::CONTROLLER_UID) {
         LabelPrefix::Required
@@ -201,10 +170,7 @@ fn take_node_affinity(to: &mut Option<Affinity>, from: Option<&Affinity>) {
         (Some(affinity), Some(from)) => affinity.node_affinity.clone_from(&from.node_affinity),
         (None, Some(from)) => {
             let node_affinity = from.node_affinity.clone();
-            *to = Some(Affinity {
-                node_affinity,
-                ..Affinity::default()
-            });
+            *to = Some(Affinity { node_affinity, ..Affinity::default() });
         }
         (Some(affinity), None) => {
             affinity.node_affinity = None;
@@ -230,11 +196,7 @@ fn take_container_resources(to: &mut [Container], from: &[Container]) {
     if to.len() != from.len() {
         return;
     }
-    for (to, from) in to
-        .iter_mut()
-        .zip(from)
-        .filter(|(to, from)| to.name == from.name)
-    {
+    for (to, from) in to.iter_mut().zip(from).filter(|(to, from)| to.name == from.name) {
         to.resources.clone_from(&from.resources);
     }
 }

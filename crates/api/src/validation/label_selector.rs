@@ -18,11 +18,7 @@ pub fn validate_label_selector(
     path: &Path<'_>,
     errors: &mut Vec<FieldError>,
 ) {
-    validate_labels(
-        selector.match_labels.as_ref(),
-        &path.child("matchLabels"),
-        errors,
-    );
+    validate_labels(selector.match_labels.as_ref(), &path.child("matchLabels"), errors);
     let expressions = path.child("matchExpressions");
     for (i, requirement) in items(&selector.match_expressions).iter().enumerate() {
         validate_requirement(requirement, &expressions.index(i), errors);
@@ -33,9 +29,7 @@ pub fn validate_label_selector(
 /// everything; an operator nobody knows matches nothing.
 pub fn matches(selector: &LabelSelector, labels: &BTreeMap<String, String>) -> bool {
     let equal = selector.match_labels.iter().flatten();
-    equal
-        .into_iter()
-        .all(|(key, value)| labels.get(key) == Some(value))
+    equal.into_iter().all(|(key, value)| labels.get(key) == Some(value))
         && items(&selector.match_expressions)
             .iter()
             .all(|requirement| requirement_matches(requirement, labels))
@@ -68,12 +62,7 @@ fn validate_requirement(
     let wrong = identifier::qualified_name(key);
     push_invalid(&path.child("key"), key, wrong, errors);
     for (i, value) in values.iter().enumerate() {
-        push_invalid(
-            &values_path.index(i),
-            value,
-            identifier::label_value(value),
-            errors,
-        );
+        push_invalid(&values_path.index(i), value, identifier::label_value(value), errors);
     }
 }
 
@@ -124,11 +113,7 @@ mod tests {
             (one("app", "Near", &[]), false),
         ];
         for (value, expected) in rows {
-            assert_eq!(
-                matches(&selector(value.clone()), &labels),
-                expected,
-                "{value}"
-            );
+            assert_eq!(matches(&selector(value.clone()), &labels), expected, "{value}");
         }
     }
 

@@ -37,12 +37,7 @@ pub fn validate_object_meta(meta: &ObjectMeta, path: &Path<'_>, errors: &mut Vec
         let detail = "name or generateName is required";
         errors.push(FieldError::required(&name_path, detail));
     } else {
-        push_invalid(
-            &name_path,
-            name,
-            identifier::dns1123_subdomain(name),
-            errors,
-        );
+        push_invalid(&name_path, name, identifier::dns1123_subdomain(name), errors);
     }
     let namespace = text(&meta.namespace);
     let namespace_path = path.child("namespace");
@@ -55,11 +50,7 @@ pub fn validate_object_meta(meta: &ObjectMeta, path: &Path<'_>, errors: &mut Vec
     let generation = meta.generation.unwrap_or(0);
     validate_non_negative(generation, &path.child("generation"), errors);
     validate_labels(meta.labels.as_ref(), &path.child("labels"), errors);
-    validate_annotations(
-        meta.annotations.as_ref(),
-        &path.child("annotations"),
-        errors,
-    );
+    validate_annotations(meta.annotations.as_ref(), &path.child("annotations"), errors);
     let owners = items(&meta.owner_references);
     validate_owner_references(owners, &path.child("ownerReferences"), errors);
     let finalizers = items(&meta.finalizers);
@@ -90,24 +81,10 @@ pub fn validate_object_meta_update(
     let generation = new.generation.unwrap_or(0);
     if generation < old.generation.unwrap_or(0) {
         let at = path.child("generation");
-        errors.push(FieldError::invalid(
-            &at,
-            generation,
-            "must not be decremented",
-        ));
+        errors.push(FieldError::invalid(&at, generation, "must not be decremented"));
     }
-    validate_same(
-        text(&new.name),
-        text(&old.name),
-        &path.child("name"),
-        errors,
-    );
-    validate_same(
-        text(&new.namespace),
-        text(&old.namespace),
-        &path.child("namespace"),
-        errors,
-    );
+    validate_same(text(&new.name), text(&old.name), &path.child("name"), errors);
+    validate_same(text(&new.namespace), text(&old.namespace), &path.child("namespace"), errors);
     validate_same(text(&new.uid), text(&old.uid), &path.child("uid"), errors);
     validate_same(
         &new.creation_timestamp,
@@ -214,11 +191,7 @@ fn validate_owner_reference(owner: &OwnerReference, path: &Path<'_>, errors: &mu
         let detail = "version must not be empty";
         errors.push(FieldError::invalid(&at, &owner.api_version, detail));
     }
-    let named = [
-        ("kind", &owner.kind),
-        ("name", &owner.name),
-        ("uid", &owner.uid),
-    ];
+    let named = [("kind", &owner.kind), ("name", &owner.name), ("uid", &owner.uid)];
     for (field, value) in named {
         if value.is_empty() {
             let at = path.child(field);
@@ -233,12 +206,7 @@ fn validate_owner_reference(owner: &OwnerReference, path: &Path<'_>, errors: &mu
 
 fn validate_finalizers(finalizers: &[String], path: &Path<'_>, errors: &mut Vec<FieldError>) {
     for finalizer in finalizers {
-        push_invalid(
-            path,
-            finalizer,
-            identifier::qualified_name(finalizer),
-            errors,
-        );
+        push_invalid(path, finalizer, identifier::qualified_name(finalizer), errors);
     }
     let has = |name: &str| finalizers.iter().any(|finalizer| finalizer == name);
     if has(ORPHAN) && has(FOREGROUND_DELETION) {
@@ -384,10 +352,8 @@ mod tests {
         let job = json!({"apiVersion": "batch/v1", "kind": "Job", "name": "a", "uid": "1",
             "controller": true});
         let mut errors = Vec::new();
-        let value = meta(
-            json!({"name": "a", "namespace": "b", "ownerReferences": [job, job,
-            {"apiVersion": "v1/", "kind": "", "name": "", "uid": ""}]}),
-        );
+        let value = meta(json!({"name": "a", "namespace": "b", "ownerReferences": [job, job,
+            {"apiVersion": "v1/", "kind": "", "name": "", "uid": ""}]}));
         validate_object_meta(&value, &Path::field("metadata"), &mut errors);
         let errors: Vec<String> = errors.iter().map(FieldError::to_string).collect();
         assert_eq!(errors.len(), 5);
@@ -442,10 +408,8 @@ mod tests {
         check_update(
             new,
             old,
-            &[
-                "metadata.finalizers: Forbidden: no new finalizers can be added if the object is \
-                 being deleted, found new finalizers []string{\"a.io/b\", \"a.io/c\"}",
-            ],
+            &["metadata.finalizers: Forbidden: no new finalizers can be added if the object is \
+                 being deleted, found new finalizers []string{\"a.io/b\", \"a.io/c\"}"],
         );
     }
 }

@@ -83,31 +83,18 @@ fn validate_exit_codes(
     let operator = ExitCodeOperator::parse(&requirement.operator);
     if operator.is_none() {
         let here = path.child("operator");
-        push_unsupported(
-            &requirement.operator,
-            ExitCodeOperator::NAMES,
-            &here,
-            errors,
-        );
+        push_unsupported(&requirement.operator, ExitCodeOperator::NAMES, &here, errors);
     }
     if let Some(name) = &requirement.container_name
         && !containers.contains(name.as_str())
     {
         let detail = "must be one of the container or initContainer names in the pod template";
-        errors.push(FieldError::invalid(
-            &path.child("containerName"),
-            name,
-            detail,
-        ));
+        errors.push(FieldError::invalid(&path.child("containerName"), name, detail));
     }
     let here = path.child("values");
     let values = &requirement.values;
     if values.is_empty() {
-        errors.push(FieldError::invalid(
-            &here,
-            values,
-            "at least one value is required",
-        ));
+        errors.push(FieldError::invalid(&here, values, "at least one value is required"));
     } else if values.len() > MAX_EXIT_CODES {
         errors.push(FieldError::too_many(&here, values.len(), MAX_EXIT_CODES));
     }
@@ -140,12 +127,7 @@ fn validate_patterns(
         push_invalid(&here.child("type"), &pattern.type_, wrong, errors);
         let status = text(&pattern.status);
         if ConditionStatus::parse(status).is_none() {
-            push_unsupported(
-                status,
-                ConditionStatus::NAMES,
-                &here.child("status"),
-                errors,
-            );
+            push_unsupported(status, ConditionStatus::NAMES, &here.child("status"), errors);
         }
     }
 }

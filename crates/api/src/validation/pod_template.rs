@@ -98,12 +98,7 @@ fn validate_pod_spec(spec: &PodSpec, path: &Path<'_>, errors: &mut Vec<FieldErro
         host_users: spec.host_users.unwrap_or(true),
     };
     validate_resource_claims(claims, &path.child("resourceClaims"), errors);
-    container::validate_containers(
-        &spec.containers,
-        &context,
-        &path.child("containers"),
-        errors,
-    );
+    container::validate_containers(&spec.containers, &context, &path.child("containers"), errors);
     container::validate_init_containers(
         items(&spec.init_containers),
         &spec.containers,
@@ -130,11 +125,7 @@ fn validate_pod_spec(spec: &PodSpec, path: &Path<'_>, errors: &mut Vec<FieldErro
     network::validate_hostname_override(spec, path, errors);
     validate_names_and_numbers(spec, path, errors);
     toleration::validate_tolerations(items(&spec.tolerations), &path.child("tolerations"), errors);
-    network::validate_host_aliases(
-        items(&spec.host_aliases),
-        &path.child("hostAliases"),
-        errors,
-    );
+    network::validate_host_aliases(items(&spec.host_aliases), &path.child("hostAliases"), errors);
     validate_classes(spec, path, errors);
     if let Some(overhead) = &spec.overhead {
         resources::validate_overhead(overhead, &path.child("overhead"), errors);
@@ -167,10 +158,7 @@ fn validate_resource_claims(
         }
         let sources = [
             ("resourceClaimName", &claim.resource_claim_name),
-            (
-                "resourceClaimTemplateName",
-                &claim.resource_claim_template_name,
-            ),
+            ("resourceClaimTemplateName", &claim.resource_claim_template_name),
         ];
         let given = sources.iter().filter(|(_, name)| name.is_some()).count();
         if given == 2 {
@@ -194,12 +182,7 @@ fn validate_gates(spec: &PodSpec, path: &Path<'_>, errors: &mut Vec<FieldError>)
     for (i, gate) in items(&spec.readiness_gates).iter().enumerate() {
         let wrong = identifier::qualified_name(&gate.condition_type);
         let here = gates_path.index(i);
-        push_invalid(
-            &here.child("conditionType"),
-            &gate.condition_type,
-            wrong,
-            errors,
-        );
+        push_invalid(&here.child("conditionType"), &gate.condition_type, wrong, errors);
     }
     let gates_path = path.child("schedulingGates");
     let mut seen = BTreeSet::new();
@@ -238,19 +221,11 @@ fn validate_host_users(spec: &PodSpec, path: &Path<'_>, errors: &mut Vec<FieldEr
 }
 
 fn validate_names_and_numbers(spec: &PodSpec, path: &Path<'_>, errors: &mut Vec<FieldError>) {
-    let names = [
-        ("serviceAccountName", &spec.service_account_name),
-        ("nodeName", &spec.node_name),
-    ];
+    let names = [("serviceAccountName", &spec.service_account_name), ("nodeName", &spec.node_name)];
     for (field, name) in names {
         let name = text(name);
         if !name.is_empty() {
-            push_invalid(
-                &path.child(field),
-                name,
-                identifier::dns1123_subdomain(name),
-                errors,
-            );
+            push_invalid(&path.child(field), name, identifier::dns1123_subdomain(name), errors);
         }
     }
     if let Some(seconds) = spec.active_deadline_seconds {
@@ -262,12 +237,7 @@ fn validate_names_and_numbers(spec: &PodSpec, path: &Path<'_>, errors: &mut Vec<
     for (field, name) in [("hostname", &spec.hostname), ("subdomain", &spec.subdomain)] {
         let name = text(name);
         if !name.is_empty() {
-            push_invalid(
-                &path.child(field),
-                name,
-                identifier::dns1123_label(name),
-                errors,
-            );
+            push_invalid(&path.child(field), name, identifier::dns1123_label(name), errors);
         }
     }
 }
@@ -276,21 +246,11 @@ fn validate_classes(spec: &PodSpec, path: &Path<'_>, errors: &mut Vec<FieldError
     let priority_class = text(&spec.priority_class_name);
     if !priority_class.is_empty() {
         let wrong = identifier::dns1123_subdomain(priority_class);
-        push_invalid(
-            &path.child("priorityClassName"),
-            priority_class,
-            wrong,
-            errors,
-        );
+        push_invalid(&path.child("priorityClassName"), priority_class, wrong, errors);
     }
     if let Some(runtime_class) = &spec.runtime_class_name {
         let wrong = identifier::dns1123_subdomain(runtime_class);
-        push_invalid(
-            &path.child("runtimeClassName"),
-            runtime_class,
-            wrong,
-            errors,
-        );
+        push_invalid(&path.child("runtimeClassName"), runtime_class, wrong, errors);
     }
     if let Some(policy) = &spec.preemption_policy {
         let at = path.child("preemptionPolicy");

@@ -45,21 +45,10 @@ fn validate_rule(
         errors.push(FieldError::required(path, detail));
     }
     let listed = rule.succeeded_indexes.as_deref().map(|indexes| {
-        validate_indexes(
-            indexes,
-            completions,
-            &path.child("succeededIndexes"),
-            errors,
-        )
+        validate_indexes(indexes, completions, &path.child("succeededIndexes"), errors)
     });
     if let Some(count) = rule.succeeded_count {
-        validate_count(
-            count,
-            completions,
-            listed,
-            &path.child("succeededCount"),
-            errors,
-        );
+        validate_count(count, completions, listed, &path.child("succeededCount"), errors);
     }
 }
 

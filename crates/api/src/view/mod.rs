@@ -165,22 +165,13 @@ impl JobView {
             Some(_) => UNLIMITED_BACKOFF,
             None => DEFAULT_BACKOFF_LIMIT,
         };
-        let failure_policy = spec
-            .pod_failure_policy
-            .as_ref()
-            .map(PodFailurePolicy::parse)
-            .transpose()?;
+        let failure_policy =
+            spec.pod_failure_policy.as_ref().map(PodFailurePolicy::parse).transpose()?;
         let meta = &job.metadata;
         Ok(Self {
             namespace: meta.namespace.clone().unwrap_or_default(),
-            name: meta
-                .name
-                .clone()
-                .ok_or(JobViewError::Missing("metadata.name"))?,
-            uid: meta
-                .uid
-                .clone()
-                .ok_or(JobViewError::Missing("metadata.uid"))?,
+            name: meta.name.clone().ok_or(JobViewError::Missing("metadata.name"))?,
+            uid: meta.uid.clone().ok_or(JobViewError::Missing("metadata.uid"))?,
             resource_version: meta.resource_version.clone().unwrap_or_default(),
             generation: meta.generation.unwrap_or(1),
             created: meta.creation_timestamp.as_ref().map(|time| time.0),
@@ -202,10 +193,7 @@ impl JobView {
             replacement: replacement(spec, failure_policy.is_some())?,
             failure_policy,
             restart_policy: restart_policy(&spec.template)?,
-            selector: spec
-                .selector
-                .clone()
-                .ok_or(JobViewError::Missing("spec.selector"))?,
+            selector: spec.selector.clone().ok_or(JobViewError::Missing("spec.selector"))?,
             template: spec.template.clone(),
             status: StatusView::parse(job.status.as_ref(), completions),
         })
@@ -252,10 +240,7 @@ fn completion(spec: &JobSpec) -> Result<Completion, JobViewError> {
 fn backoff_per_index(spec: &JobSpec) -> Result<Option<BackoffPerIndex>, JobViewError> {
     let limit = count("spec.backoffLimitPerIndex", spec.backoff_limit_per_index)?;
     let max_failed_indexes = count("spec.maxFailedIndexes", spec.max_failed_indexes)?;
-    Ok(limit.map(|limit| BackoffPerIndex {
-        limit,
-        max_failed_indexes,
-    }))
+    Ok(limit.map(|limit| BackoffPerIndex { limit, max_failed_indexes }))
 }
 
 fn replacement(
@@ -265,11 +250,7 @@ fn replacement(
     match spec.pod_replacement_policy.as_deref() {
         None if has_failure_policy => Ok(PodReplacementPolicy::Failed),
         None => Ok(PodReplacementPolicy::TerminatingOrFailed),
-        Some(text) => known(
-            "spec.podReplacementPolicy",
-            text,
-            PodReplacementPolicy::parse,
-        ),
+        Some(text) => known("spec.podReplacementPolicy", text, PodReplacementPolicy::parse),
     }
 }
 
@@ -289,25 +270,15 @@ fn known<T>(
     text: &str,
     parse: impl FnOnce(&str) -> Option<T>,
 ) -> Result<T, JobViewError> {
-    parse(text).ok_or_else(|| JobViewError::UnknownValue {
-        field,
-        value: text.to_owned(),
-    })
+    parse(text).ok_or_else(|| JobViewError::UnknownValue { field, value: text.to_owned() })
 }
 
 fn count(field: &'static str, value: Option<i32>) -> Result<Option<u32>, JobViewError> {
-    let negative = |value: i32| JobViewError::Negative {
-        field,
-        value: i64::from(value),
-    };
-    value
-        .map(|value| u32::try_from(value).map_err(|_| negative(value)))
-        .transpose()
+    let negative = |value: i32| JobViewError::Negative { field, value: i64::from(value) };
+    value.map(|value| u32::try_from(value).map_err(|_| negative(value))).transpose()
 }
 
 fn seconds(field: &'static str, value: Option<i64>) -> Result<Option<u64>, JobViewError> {
     let negative = |value: i64| JobViewError::Negative { field, value };
-    value
-        .map(|value| u64::try_from(value).map_err(|_| negative(value)))
-        .transpose()
+    value.map(|value| u64::try_from(value).map_err(|_| negative(value))).transpose()
 }

@@ -52,11 +52,7 @@ pub struct ConditionPattern {
 
 impl PodFailurePolicy {
     pub(super) fn parse(policy: &wire::PodFailurePolicy) -> Result<Self, JobViewError> {
-        let rules = policy
-            .rules
-            .iter()
-            .map(PodFailureRule::parse)
-            .collect::<Result<_, _>>()?;
+        let rules = policy.rules.iter().map(PodFailureRule::parse).collect::<Result<_, _>>()?;
         Ok(Self { rules })
     }
 }
@@ -75,10 +71,7 @@ impl PodFailureRule {
                     .collect::<Result<_, _>>()?,
             ),
         };
-        Ok(Self {
-            action,
-            requirement,
-        })
+        Ok(Self { action, requirement })
     }
 }
 
@@ -111,9 +104,6 @@ impl ConditionPattern {
             None | Some("") => ConditionStatus::True,
             Some(text) => known(STATUS, text, ConditionStatus::parse)?,
         };
-        Ok(Self {
-            condition_type: pattern.type_.clone(),
-            status,
-        })
+        Ok(Self { condition_type: pattern.type_.clone(), status })
     }
 }

@@ -59,9 +59,7 @@ impl StatusView {
             uncounted_succeeded: uncounted
                 .and_then(|pods| pods.succeeded.clone())
                 .unwrap_or_default(),
-            uncounted_failed: uncounted
-                .and_then(|pods| pods.failed.clone())
-                .unwrap_or_default(),
+            uncounted_failed: uncounted.and_then(|pods| pods.failed.clone()).unwrap_or_default(),
             start_time: status.start_time.as_ref().map(|time| time.0),
             completion_time: status.completion_time.as_ref().map(|time| time.0),
             conditions: status.conditions.clone().unwrap_or_default(),
@@ -80,7 +78,5 @@ impl StatusView {
 }
 
 fn at_least_zero(count: Option<i32>) -> u32 {
-    count
-        .and_then(|count| u32::try_from(count).ok())
-        .unwrap_or(0)
+    count.and_then(|count| u32::try_from(count).ok()).unwrap_or(0)
 }

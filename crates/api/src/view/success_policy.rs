@@ -51,10 +51,7 @@ impl SuccessRule {
             .map(|text| IndexSet::parse_strict(text, no_limit))
             .transpose()
             .map_err(|source| JobViewError::SucceededIndexes { rule_index, source })?;
-        let count = super::count(
-            "spec.successPolicy.rules.succeededCount",
-            rule.succeeded_count,
-        )?;
+        let count = super::count("spec.successPolicy.rules.succeededCount", rule.succeeded_count)?;
         Ok(Self { indexes, count })
     }
 }

@@ -45,40 +45,23 @@ fn completion_is_a_queue_a_count_or_indexes() {
     });
     let job = view(indexed, Value::Null).unwrap();
     assert_eq!(job.backoff_limit, UNLIMITED_BACKOFF);
-    let Completion::Indexed(indexed) = job.completion else {
-        panic!("{:?}", job.completion)
-    };
+    let Completion::Indexed(indexed) = job.completion else { panic!("{:?}", job.completion) };
     assert_eq!(indexed.completions, 4);
     assert_eq!(
         indexed.backoff_per_index,
-        Some(BackoffPerIndex {
-            limit: 2,
-            max_failed_indexes: Some(1)
-        })
+        Some(BackoffPerIndex { limit: 2, max_failed_indexes: Some(1) })
     );
     let rule = &indexed.success_policy.unwrap().rules[0];
     assert_eq!(rule.count, Some(1));
-    assert_eq!(
-        rule.indexes.as_ref().map(ToString::to_string).as_deref(),
-        Some("0,2,3")
-    );
+    assert_eq!(rule.indexes.as_ref().map(ToString::to_string).as_deref(), Some("0,2,3"));
 }
 
 #[test]
 fn what_cannot_be_understood_is_named() {
     let error = |spec: Value| view(spec, Value::Null).unwrap_err().to_string();
-    assert_eq!(
-        error(json!({"completionMode": "Elastic"})),
-        "unknown completion mode \"Elastic\""
-    );
-    assert_eq!(
-        error(json!({"completionMode": "Indexed"})),
-        "spec.completions is missing"
-    );
-    assert_eq!(
-        error(json!({"completions": -1})),
-        "spec.completions is negative: -1"
-    );
+    assert_eq!(error(json!({"completionMode": "Elastic"})), "unknown completion mode \"Elastic\"");
+    assert_eq!(error(json!({"completionMode": "Indexed"})), "spec.completions is missing");
+    assert_eq!(error(json!({"completions": -1})), "spec.completions is negative: -1");
     assert_eq!(
         error(json!({"podReplacementPolicy": "Never"})),
         "spec.podReplacementPolicy: unknown value \"Never\""
@@ -100,9 +83,7 @@ fn a_failure_policy_makes_only_failed_pods_replaceable_by_default() {
     assert_eq!(job.replacement, PodReplacementPolicy::Failed);
     let rules = job.failure_policy.unwrap().rules;
     assert_eq!(rules[0].action, PodFailurePolicyAction::FailJob);
-    let PodFailureRequirement::OnExitCodes(codes) = &rules[0].requirement else {
-        panic!()
-    };
+    let PodFailureRequirement::OnExitCodes(codes) = &rules[0].requirement else { panic!() };
     assert_eq!(codes.operator, ExitCodeOperator::NotIn);
     assert_eq!(
         [0, 1, 3, 40, 41].map(|code| codes.matches(code)),
@@ -112,10 +93,7 @@ fn a_failure_policy_makes_only_failed_pods_replaceable_by_default() {
         condition_type: "DisruptionTarget".to_owned(),
         status: ConditionStatus::True,
     };
-    assert_eq!(
-        rules[1].requirement,
-        PodFailureRequirement::OnPodConditions(vec![pattern])
-    );
+    assert_eq!(rules[1].requirement, PodFailureRequirement::OnPodConditions(vec![pattern]));
 }
 
 #[test]
@@ -136,14 +114,7 @@ fn a_corrupted_status_is_read_as_far_as_it_makes_sense() {
 
 #[test]
 fn another_controllers_name_is_kept() {
-    let of = |name: &str| {
-        view(json!({"managedBy": name}), Value::Null)
-            .unwrap()
-            .managed_by
-    };
+    let of = |name: &str| view(json!({"managedBy": name}), Value::Null).unwrap().managed_by;
     assert_eq!(of("kubernetes.io/job-controller"), ManagedBy::BuiltIn);
-    assert_eq!(
-        of("example.com/x"),
-        ManagedBy::External("example.com/x".to_owned())
-    );
+    assert_eq!(of("example.com/x"), ManagedBy::External("example.com/x".to_owned()));
 }

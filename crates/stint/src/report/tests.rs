@@ -3,24 +3,19 @@ use stint_api::field_path::Path;
 
 use super::*;
 
-const PLAIN: Report = Report {
-    painter: Painter::new(false),
-    quiet: false,
-};
+const PLAIN: Report = Report { painter: Painter::new(false), quiet: false };
 
 /// The first place of `needle` in `text`.
 fn span_of(text: &str, needle: &str) -> Span {
     let start = text.find(needle).expect("the needle is in the text");
-    Span {
-        start,
-        end: start + needle.len(),
-    }
+    Span { start, end: start + needle.len() }
 }
 
 fn diagnostic(severity: Severity, span: Span) -> Diagnostic {
     let spec = Path::field("spec");
     Diagnostic {
         severity,
+        name: None,
         path: spec.child("completions").to_field_path(),
         message: "Required value: when completion mode is Indexed".to_owned(),
         span,
@@ -34,12 +29,7 @@ fn document(
     name: Option<&str>,
     diagnostics: Vec<Diagnostic>,
 ) -> CheckedDocument {
-    CheckedDocument {
-        span: Span::default(),
-        kind,
-        name: name.map(str::to_owned),
-        diagnostics,
-    }
+    CheckedDocument { span: Span::default(), kind, name: name.map(str::to_owned), diagnostics }
 }
 
 fn job(diagnostics: Vec<Diagnostic>) -> CheckedDocument {
@@ -47,10 +37,7 @@ fn job(diagnostics: Vec<Diagnostic>) -> CheckedDocument {
 }
 
 fn other(kind: &str, name: Option<&str>) -> CheckedDocument {
-    let kind = DocumentKind::Other {
-        api_version: "v1".to_owned(),
-        kind: kind.to_owned(),
-    };
+    let kind = DocumentKind::Other { api_version: "v1".to_owned(), kind: kind.to_owned() };
     document(kind, name, Vec::new())
 }
 
@@ -88,20 +75,12 @@ fn a_second_place_has_its_own_line_and_the_gutter_fits_both() {
     let text = format!("{}\na: 2\n", "a: 1\nb: 1\nc: 1\nd: 1\ne: 1\n".repeat(2));
     let source = Source::new("f.yaml", text.clone());
     let second = text.rfind("a: 2").unwrap();
-    let mut error = diagnostic(
-        Severity::Warning,
-        Span {
-            start: second,
-            end: second + 1,
-        },
-    );
+    let mut error = diagnostic(Severity::Warning, Span { start: second, end: second + 1 });
     error.path = Default::default();
     error.message = "duplicate field \"a\"".to_owned();
     error.help = Some("remove one of them\nor rename it".to_owned());
-    error.related = Some(Related {
-        span: Span { start: 0, end: 1 },
-        note: "first given here".to_owned(),
-    });
+    error.related =
+        Some(Related { span: Span { start: 0, end: 1 }, note: "first given here".to_owned() });
     assert_eq!(
         PLAIN.diagnostics(&source, &[job(vec![error])]),
         "\
@@ -143,10 +122,8 @@ fn nothing_from_the_outside_reaches_the_terminal_raw() {
     error.path = labels.key("\u{1b}[1m\u{202e}").to_field_path();
     error.message = "bad\n\u{9b}31m".to_owned();
     error.help = Some("h\u{1b}elp".to_owned());
-    error.related = Some(Related {
-        span: Span { start: 0, end: 1 },
-        note: "n\u{1b}ote".to_owned(),
-    });
+    error.related =
+        Some(Related { span: Span { start: 0, end: 1 }, note: "n\u{1b}ote".to_owned() });
     let documents = [job(vec![error]), other("Ki\u{1b}nd", Some("na\u{1b}me"))];
     let tally = Tally::of(&documents);
     for shown in [
@@ -175,17 +152,11 @@ fn of_many_findings_the_first_are_shown_and_the_rest_counted() {
     assert_eq!(heads("warning: "), MAX_SHOWN);
     assert!(shown.ends_with("\n\n… and 12 more errors and 1 more warning\n\n"));
 
-    let quiet = Report {
-        quiet: true,
-        ..PLAIN
-    };
+    let quiet = Report { quiet: true, ..PLAIN };
     let shown = quiet.diagnostics(&source, &documents);
     assert!(!shown.contains("warning"), "{shown}");
     assert!(shown.ends_with("… and 12 more errors\n\n"));
-    assert_eq!(
-        quiet.file_summary(&source, &documents, &Tally::of(&documents)),
-        ""
-    );
+    assert_eq!(quiet.file_summary(&source, &documents, &Tally::of(&documents)), "");
 }
 
 #[test]
@@ -198,10 +169,7 @@ fn a_summary_counts_the_jobs_and_names_what_was_passed_over() {
     let error = diagnostic(Severity::Error, span);
     let warning = diagnostic(Severity::Warning, span);
 
-    assert_eq!(
-        summary(&[job(vec![])]),
-        "jobs.yaml: 1 Job checked, no problems\n"
-    );
+    assert_eq!(summary(&[job(vec![])]), "jobs.yaml: 1 Job checked, no problems\n");
     let documents = [
         job(vec![error.clone(), warning]),
         other("Service", Some("my-svc")),
@@ -219,15 +187,8 @@ fn a_summary_counts_the_jobs_and_names_what_was_passed_over() {
 #[test]
 fn with_colours_the_text_stays_the_same() {
     let source = Source::new("jobs.yaml", TEXT.to_owned());
-    let documents = [job(vec![diagnostic(
-        Severity::Error,
-        span_of(TEXT, "completionMode"),
-    )])];
-    let colored = Report {
-        painter: Painter::new(true),
-        ..PLAIN
-    }
-    .diagnostics(&source, &documents);
+    let documents = [job(vec![diagnostic(Severity::Error, span_of(TEXT, "completionMode"))])];
+    let colored = Report { painter: Painter::new(true), ..PLAIN }.diagnostics(&source, &documents);
     assert!(colored.starts_with("\x1b[1;31merror\x1b[0m\x1b[1m: spec.completions: "));
     let mut without = String::new();
     for (number, piece) in colored.split('\x1b').enumerate() {

@@ -17,6 +17,7 @@ fn a_report_has_the_documented_members() {
     let spec = Path::field("spec");
     let finding = Diagnostic {
         severity: Severity::Error,
+        name: None,
         path: spec.child("completions").to_field_path(),
         message: "Required value".to_owned(),
         span: Span { start: 4, end: 10 },
@@ -35,10 +36,7 @@ fn a_report_has_the_documented_members() {
         },
         CheckedDocument {
             span: Span { start: 18, end: 32 },
-            kind: DocumentKind::Other {
-                api_version: "v1".to_owned(),
-                kind: "Service".to_owned(),
-            },
+            kind: DocumentKind::Other { api_version: "v1".to_owned(), kind: "Service".to_owned() },
             name: None,
             diagnostics: Vec::new(),
         },
@@ -46,9 +44,7 @@ fn a_report_has_the_documented_members() {
     let tally = Tally::of(&documents);
     let mut report = JsonReport::default();
     report.add_file(&source, documents);
-    report.add_input_error(&InputError::TooLarge {
-        name: "big.yaml".to_owned(),
-    });
+    report.add_input_error(&InputError::TooLarge { name: "big.yaml".to_owned() });
 
     let (text, value) = written(&report, &tally);
     assert!(text.ends_with("}\n"));
@@ -64,7 +60,7 @@ fn a_report_has_the_documented_members() {
                             "index": 0, "line": 1, "kind": "Job", "apiVersion": "batch/v1", "name": "x",
                             "valid": false,
                             "diagnostics": [{
-                                "severity": "error", "path": "spec.completions", "message": "Required value",
+                                "severity": "error", "name": null, "path": "spec.completions", "message": "Required value",
                                 "line": 1, "column": 4, "endLine": 2, "endColumn": 2,
                                 "help": null,
                                 "related": {

@@ -41,11 +41,7 @@ impl Scratch {
     /// `stint` with these arguments, to be run in the directory with a plain environment.
     pub(crate) fn stint(&self, args: &[impl AsRef<OsStr>]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_stint"));
-        command
-            .args(args)
-            .current_dir(&self.path)
-            .env_remove("NO_COLOR")
-            .stdin(Stdio::null());
+        command.args(args).current_dir(&self.path).env_remove("NO_COLOR").stdin(Stdio::null());
         command
     }
 

@@ -75,10 +75,7 @@ fn a_right_job_is_read_without_a_word() {
         get.expect("a probe").port.clone()
     };
     assert_eq!(port(&container.liveness_probe), IntOrString::Int(80));
-    assert_eq!(
-        port(&container.readiness_probe),
-        IntOrString::String("web".into())
-    );
+    assert_eq!(port(&container.readiness_probe), IntOrString::String("web".into()));
 }
 
 #[test]
@@ -121,10 +118,7 @@ fn a_wrong_type_is_said_in_plain_words_with_what_to_write() {
             "spec: {suspend: 'true'}",
             "spec.suspend <'true'> expected true or false, found the string \"true\" (remove the quotes: true)",
         ),
-        (
-            "spec: {suspend: 1}",
-            "spec.suspend <1> expected true or false, found the number 1 (-)",
-        ),
+        ("spec: {suspend: 1}", "spec.suspend <1> expected true or false, found the number 1 (-)"),
         (
             "metadata: {name: 5}",
             "metadata.name <5> expected a string, found the number 5 (quote it: \"5\")",
@@ -212,11 +206,7 @@ spec:
   parallelism: 4
 ";
     let decoded = read::<Job>(text);
-    let paths: Vec<String> = decoded
-        .problems
-        .iter()
-        .map(|p| p.path.to_string())
-        .collect();
+    let paths: Vec<String> = decoded.problems.iter().map(|p| p.path.to_string()).collect();
     assert_eq!(
         paths,
         [
@@ -230,15 +220,9 @@ spec:
     );
     let job = decoded.value.expect("what is right is kept");
     assert_eq!(job.metadata.name, None);
-    assert_eq!(
-        job.metadata.finalizers,
-        Some(vec!["".to_owned(), "x".to_owned()])
-    );
+    assert_eq!(job.metadata.finalizers, Some(vec!["".to_owned(), "x".to_owned()]));
     let labels = job.metadata.labels.expect("there are labels");
-    assert_eq!(
-        labels.into_iter().collect::<Vec<_>>(),
-        [("b".into(), "two".into())]
-    );
+    assert_eq!(labels.into_iter().collect::<Vec<_>>(), [("b".into(), "two".into())]);
     let spec = job.spec.expect("there is a spec");
     assert_eq!((spec.completions, spec.parallelism), (None, Some(4)));
 }
@@ -303,8 +287,5 @@ fn problems_beyond_the_limit_are_counted() {
     assert_eq!(decoded.problems.len(), MAX_PROBLEMS_PER_DOCUMENT + 1);
     let last = &decoded.problems[MAX_PROBLEMS_PER_DOCUMENT];
     assert_eq!(last.to_string(), "50 more problems are not shown");
-    assert_eq!(
-        decoded.value.expect("the rest").labels,
-        Some(Default::default())
-    );
+    assert_eq!(decoded.value.expect("the rest").labels, Some(Default::default()));
 }

@@ -9,10 +9,7 @@ use super::{default_number, default_resources, default_text, rewrite};
 pub(super) fn default_container(container: &mut Container) {
     let image = container.image.as_deref().unwrap_or("");
     default_text(&mut container.image_pull_policy, default_pull_policy(image));
-    default_text(
-        &mut container.termination_message_path,
-        "/dev/termination-log",
-    );
+    default_text(&mut container.termination_message_path, "/dev/termination-log");
     default_text(&mut container.termination_message_policy, "File");
     for port in container.ports.iter_mut().flatten() {
         default_text(&mut port.protocol, "TCP");

@@ -46,10 +46,7 @@ fn tag(image: &str) -> Option<&str> {
 
 /// An id looks like a name but never is one.
 fn is_hex_id(image: &str) -> bool {
-    image.len() == 64
-        && image
-            .bytes()
-            .all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
+    image.len() == 64 && image.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
 }
 
 /// `domain/component/…`, where the first part is a domain if it looks like one.
@@ -76,10 +73,7 @@ fn is_domain(domain: &str) -> bool {
         _ => (domain, None),
     };
     let is_port = |port: &str| !port.is_empty() && port.bytes().all(|b| b.is_ascii_digit());
-    let is_host = match host
-        .strip_prefix('[')
-        .and_then(|host| host.strip_suffix(']'))
-    {
+    let is_host = match host.strip_prefix('[').and_then(|host| host.strip_suffix(']')) {
         Some(ip) => !ip.is_empty() && ip.bytes().all(|b| b.is_ascii_hexdigit() || b == b':'),
         None => host.split('.').all(is_domain_component),
     };
@@ -100,11 +94,9 @@ fn is_component(part: &str) -> bool {
     let edges =
         part.bytes().next().is_some_and(is_plain) && part.bytes().last().is_some_and(is_plain);
     edges
-        && part
-            .split(|c: char| c.is_ascii() && is_plain(c as u8))
-            .all(|separator| {
-                matches!(separator, "" | "." | "_" | "__") || separator.bytes().all(|b| b == b'-')
-            })
+        && part.split(|c: char| c.is_ascii() && is_plain(c as u8)).all(|separator| {
+            matches!(separator, "" | "." | "_" | "__") || separator.bytes().all(|b| b == b'-')
+        })
 }
 
 fn is_tag(tag: &str) -> bool {

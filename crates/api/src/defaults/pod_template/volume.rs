@@ -43,10 +43,7 @@ pub(super) fn default_volume(volume: &mut Volume) {
     if let Some(source) = &mut volume.ephemeral
         && let Some(claim) = &mut source.volume_claim_template
     {
-        claim
-            .spec
-            .volume_mode
-            .get_or_insert("Filesystem".to_owned());
+        claim.spec.volume_mode.get_or_insert("Filesystem".to_owned());
         if let Some(resources) = &mut claim.spec.resources {
             round_up(&mut resources.limits);
             round_up(&mut resources.requests);
@@ -56,10 +53,7 @@ pub(super) fn default_volume(volume: &mut Volume) {
 }
 
 fn has_no_source(volume: &Volume) -> bool {
-    let nameless = Volume {
-        name: String::new(),
-        ..volume.clone()
-    };
+    let nameless = Volume { name: String::new(), ..volume.clone() };
     nameless == Volume::default()
 }
 

@@ -90,11 +90,7 @@ fn validate_node_affinity(affinity: &NodeAffinity, path: &Path<'_>, errors: &mut
 fn validate_weight(weight: i32, path: &Path<'_>, errors: &mut Vec<FieldError>) {
     if !(1..=100).contains(&weight) {
         let at = path.child("weight");
-        errors.push(FieldError::invalid(
-            &at,
-            weight,
-            "must be in the range 1-100",
-        ));
+        errors.push(FieldError::invalid(&at, weight, "must be in the range 1-100"));
     }
 }
 
@@ -139,22 +135,13 @@ fn validate_node_requirement(
         ("In" | "NotIn" | "Exists" | "DoesNotExist" | "Gt" | "Lt", _) => {}
         (operator, _) => {
             let at = path.child("operator");
-            errors.push(FieldError::invalid(
-                &at,
-                operator,
-                "not a valid selector operator",
-            ));
+            errors.push(FieldError::invalid(&at, operator, "not a valid selector operator"));
         }
     }
     let wrong = identifier::qualified_name(&requirement.key);
     push_invalid(&path.child("key"), &requirement.key, wrong, errors);
     for (i, value) in values.iter().enumerate().filter(|_| checks_values) {
-        push_invalid(
-            &values_path.index(i),
-            value,
-            identifier::label_value(value),
-            errors,
-        );
+        push_invalid(&values_path.index(i), value, identifier::label_value(value), errors);
     }
 }
 
@@ -175,11 +162,7 @@ fn validate_node_field(
         }
         operator => {
             let at = path.child("operator");
-            errors.push(FieldError::invalid(
-                &at,
-                operator,
-                "not a valid selector operator",
-            ));
+            errors.push(FieldError::invalid(&at, operator, "not a valid selector operator"));
         }
     }
     if requirement.key != "metadata.name" {
@@ -189,12 +172,7 @@ fn validate_node_field(
         return;
     }
     for (i, name) in values.iter().enumerate() {
-        push_invalid(
-            &values_path.index(i),
-            name,
-            identifier::dns1123_subdomain(name),
-            errors,
-        );
+        push_invalid(&values_path.index(i), name, identifier::dns1123_subdomain(name), errors);
     }
 }
 
@@ -212,11 +190,7 @@ fn validate_weighted_terms(
     for (i, term) in terms.iter().enumerate() {
         let here = path.index(i);
         validate_weight(term.weight, &here, errors);
-        validate_pod_term(
-            &term.pod_affinity_term,
-            &here.child("podAffinityTerm"),
-            errors,
-        );
+        validate_pod_term(&term.pod_affinity_term, &here.child("podAffinityTerm"), errors);
     }
 }
 
@@ -229,12 +203,7 @@ fn validate_pod_term(term: &PodAffinityTerm, path: &Path<'_>, errors: &mut Vec<F
     }
     for name in items(&term.namespaces) {
         // Upstream writes the field in the singular and without an index.
-        push_invalid(
-            &path.child("namespace"),
-            name,
-            identifier::dns1123_label(name),
-            errors,
-        );
+        push_invalid(&path.child("namespace"), name, identifier::dns1123_label(name), errors);
     }
     validate_label_keys(
         items(&term.match_label_keys),

@@ -120,11 +120,9 @@ fn validate_seccomp_annotation(
         "runtime/default" | "docker/default" | "unconfined" => {}
         _ => match profile.strip_prefix("localhost/") {
             Some(file) => validate_descending_path(file, path, errors),
-            None => errors.push(FieldError::invalid(
-                path,
-                profile,
-                "must be a valid seccomp profile",
-            )),
+            None => {
+                errors.push(FieldError::invalid(path, profile, "must be a valid seccomp profile"))
+            }
         },
     }
     // Upstream writes this key after a dot, where other annotations get brackets.

@@ -122,12 +122,7 @@ fn validate_container(
         resources::validate_container_resources(requirements, &pod.claim_names, &at, errors);
     }
     let at = path.child("resizePolicy");
-    validate_resize_policy(
-        items(&container.resize_policy),
-        pod.restart_policy,
-        &at,
-        errors,
-    );
+    validate_resize_policy(items(&container.resize_policy), pod.restart_policy, &at, errors);
     if let Some(context) = &container.security_context {
         let at = path.child("securityContext");
         security_context::validate_security_context(context, pod.host_users, &at, errors);

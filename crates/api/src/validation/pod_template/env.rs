@@ -57,14 +57,8 @@ pub(super) fn validate_env_from(
             push_invalid(&here.child("prefix"), prefix, wrong, errors);
         }
         let names = [
-            (
-                "configMapRef",
-                source.config_map_ref.as_ref().map(|map| &map.name),
-            ),
-            (
-                "secretRef",
-                source.secret_ref.as_ref().map(|secret| &secret.name),
-            ),
+            ("configMapRef", source.config_map_ref.as_ref().map(|map| &map.name)),
+            ("secretRef", source.secret_ref.as_ref().map(|secret| &secret.name)),
         ];
         for (field, name) in names {
             if let Some(name) = name {

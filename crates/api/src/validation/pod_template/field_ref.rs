@@ -38,9 +38,8 @@ const RESOURCES: [&str; 6] = [
     "requests.memory",
 ];
 const HUGE_PAGES: [&str; 2] = ["limits.hugepages-", "requests.hugepages-"];
-const BYTE_DIVISORS: [&str; 13] = [
-    "1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei",
-];
+const BYTE_DIVISORS: [&str; 13] =
+    ["1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei"];
 
 /// Validates a reference to a field of the Pod; `supported` are those that can
 /// be read whole here, in the order they are printed.
@@ -82,11 +81,7 @@ pub(super) fn validate_field_ref(
         Some((_, key)) => push_invalid(path, key, identifier::qualified_name(key), errors),
         None => {
             // The old name of spec.nodeName is read as the new one.
-            let field = if field == "spec.host" {
-                "spec.nodeName"
-            } else {
-                field
-            };
+            let field = if field == "spec.host" { "spec.nodeName" } else { field };
             if !supported.contains(&field) {
                 errors.push(FieldError::not_supported(&field_path, field, supported));
             }
@@ -134,11 +129,9 @@ fn validate_divisor(
     let (supported, listed, what): (&[&str], String, &str) = match resource {
         "limits.cpu" | "requests.cpu" => (&["1m", "1"], "1m and 1".to_owned(), "cpu"),
         "limits.memory" | "requests.memory" => (&BYTE_DIVISORS, BYTE_DIVISORS.join(", "), "memory"),
-        "limits.ephemeral-storage" | "requests.ephemeral-storage" => (
-            &BYTE_DIVISORS,
-            BYTE_DIVISORS.join(", "),
-            "local ephemeral storage",
-        ),
+        "limits.ephemeral-storage" | "requests.ephemeral-storage" => {
+            (&BYTE_DIVISORS, BYTE_DIVISORS.join(", "), "local ephemeral storage")
+        }
         _ if HUGE_PAGES.iter().any(|prefix| resource.starts_with(prefix)) => {
             (&BYTE_DIVISORS, BYTE_DIVISORS.join(", "), "hugepages")
         }

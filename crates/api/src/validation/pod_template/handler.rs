@@ -56,10 +56,7 @@ pub(super) fn validate_lifecycle(
     path: &Path<'_>,
     errors: &mut Vec<FieldError>,
 ) {
-    let hooks = [
-        ("postStart", &lifecycle.post_start),
-        ("preStop", &lifecycle.pre_stop),
-    ];
+    let hooks = [("postStart", &lifecycle.post_start), ("preStop", &lifecycle.pre_stop)];
     for (field, hook) in hooks {
         if let Some(hook) = hook {
             let at = path.child(field);

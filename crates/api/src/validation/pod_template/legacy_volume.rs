@@ -86,11 +86,7 @@ pub(super) fn validate_iscsi_name(
     if source.initiator_name.is_some() && bytes > ISCSI_NAME_MAX_BYTES {
         let detail = "Total length of <volume name>:<iscsi.targetPortal> must be under 64 \
             characters if iscsi.initiatorName is specified.";
-        errors.push(FieldError::invalid(
-            &path.child("name"),
-            volume_name,
-            detail,
-        ));
+        errors.push(FieldError::invalid(&path.child("name"), volume_name, detail));
     }
 }
 
@@ -187,9 +183,7 @@ pub(super) fn validate_flex(source: &FlexVolumeSource, path: &Path<'_>, errors: 
     validate_given(&source.driver, &path.child("driver"), errors);
     let options_path = path.child("options");
     for key in source.options.iter().flatten().map(|(key, _)| key) {
-        let domain = key
-            .split_once('/')
-            .map_or(key.as_str(), |(domain, _)| domain);
+        let domain = key.split_once('/').map_or(key.as_str(), |(domain, _)| domain);
         let domain = format!(".{}", domain.to_lowercase());
         if domain.ends_with(".kubernetes.io") || domain.ends_with(".k8s.io") {
             let detail = "kubernetes.io and k8s.io namespaces are reserved";
@@ -258,11 +252,7 @@ pub(super) fn validate_azure_disk(
         )
     };
     if !source.disk_uri.starts_with(start) {
-        errors.push(FieldError::not_supported(
-            &uri_path,
-            &source.disk_uri,
-            &[form],
-        ));
+        errors.push(FieldError::not_supported(&uri_path, &source.disk_uri, &[form]));
     }
 }
 
@@ -301,11 +291,7 @@ fn validate_partition(partition: Option<i32>, path: &Path<'_>, errors: &mut Erro
     if !(0..=PARTITION_MAX).contains(&partition) {
         // Zero is taken too, whatever the message says.
         let detail = "must be between 1 and 255, inclusive";
-        errors.push(FieldError::invalid(
-            &path.child("partition"),
-            partition,
-            detail,
-        ));
+        errors.push(FieldError::invalid(&path.child("partition"), partition, detail));
     }
 }
 

@@ -34,11 +34,7 @@ pub(super) fn validate_host_network_ports(
             if host_port != 0 && host_port != port.container_port {
                 let here = ports_path.index(j);
                 let detail = "must match `containerPort` when `hostNetwork` is true";
-                errors.push(FieldError::invalid(
-                    &here.child("hostPort"),
-                    host_port,
-                    detail,
-                ));
+                errors.push(FieldError::invalid(&here.child("hostPort"), host_port, detail));
             }
         }
     }
@@ -105,12 +101,7 @@ pub(super) fn validate_hostname_override(
     if hostname.len() > HOSTNAME_MAX_BYTES {
         errors.push(FieldError::too_long(&at, HOSTNAME_MAX_BYTES));
     }
-    push_invalid(
-        &at,
-        hostname,
-        identifier::dns1123_subdomain(hostname),
-        errors,
-    );
+    push_invalid(&at, hostname, identifier::dns1123_subdomain(hostname), errors);
 }
 
 /// Validates `hostAliases`.

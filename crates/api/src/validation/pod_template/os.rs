@@ -49,57 +49,21 @@ fn forbid_linux_pod_fields(spec: &PodSpec, path: &Path<'_>, errors: &mut Vec<Fie
     let context = spec.security_context.as_ref().unwrap_or(&no_context);
     let context_path = path.child("securityContext");
     let fields = [
-        (
-            &context_path,
-            "appArmorProfile",
-            context.app_armor_profile.is_some(),
-        ),
-        (
-            &context_path,
-            "seLinuxOptions",
-            context.se_linux_options.is_some(),
-        ),
+        (&context_path, "appArmorProfile", context.app_armor_profile.is_some()),
+        (&context_path, "seLinuxOptions", context.se_linux_options.is_some()),
         (path, "hostUsers", spec.host_users.is_some()),
         (path, "hostPID", spec.host_pid == Some(true)),
         (path, "hostIPC", spec.host_ipc == Some(true)),
-        (
-            &context_path,
-            "seccompProfile",
-            context.seccomp_profile.is_some(),
-        ),
+        (&context_path, "seccompProfile", context.seccomp_profile.is_some()),
         (&context_path, "fsGroup", context.fs_group.is_some()),
-        (
-            &context_path,
-            "fsGroupChangePolicy",
-            context.fs_group_change_policy.is_some(),
-        ),
-        (
-            &context_path,
-            "sysctls",
-            !items(&context.sysctls).is_empty(),
-        ),
-        (
-            path,
-            "shareProcessNamespace",
-            spec.share_process_namespace.is_some(),
-        ),
+        (&context_path, "fsGroupChangePolicy", context.fs_group_change_policy.is_some()),
+        (&context_path, "sysctls", !items(&context.sysctls).is_empty()),
+        (path, "shareProcessNamespace", spec.share_process_namespace.is_some()),
         (&context_path, "runAsUser", context.run_as_user.is_some()),
         (&context_path, "runAsGroup", context.run_as_group.is_some()),
-        (
-            &context_path,
-            "supplementalGroups",
-            context.supplemental_groups.is_some(),
-        ),
-        (
-            &context_path,
-            "supplementalGroupsPolicy",
-            context.supplemental_groups_policy.is_some(),
-        ),
-        (
-            &context_path,
-            "seLinuxChangePolicy",
-            context.se_linux_change_policy.is_some(),
-        ),
+        (&context_path, "supplementalGroups", context.supplemental_groups.is_some()),
+        (&context_path, "supplementalGroupsPolicy", context.supplemental_groups_policy.is_some()),
+        (&context_path, "seLinuxChangePolicy", context.se_linux_change_policy.is_some()),
     ];
     for (parent, field, given) in fields {
         if given {
@@ -119,15 +83,9 @@ fn forbid_linux_container_fields(spec: &PodSpec, path: &Path<'_>, errors: &mut V
             ("seLinuxOptions", context.se_linux_options.is_some()),
             ("seccompProfile", context.seccomp_profile.is_some()),
             ("capabilities", context.capabilities.is_some()),
-            (
-                "readOnlyRootFilesystem",
-                context.read_only_root_filesystem.is_some(),
-            ),
+            ("readOnlyRootFilesystem", context.read_only_root_filesystem.is_some()),
             ("privileged", context.privileged.is_some()),
-            (
-                "allowPrivilegeEscalation",
-                context.allow_privilege_escalation.is_some(),
-            ),
+            ("allowPrivilegeEscalation", context.allow_privilege_escalation.is_some()),
             ("procMount", context.proc_mount.is_some()),
             ("runAsUser", context.run_as_user.is_some()),
             ("runAsGroup", context.run_as_group.is_some()),

@@ -35,13 +35,7 @@ pub(super) fn validate_pod_resources(
         let detail = "claims may not be set for Resources at pod-level";
         errors.push(FieldError::forbidden(&here.child("claims"), detail));
     }
-    validate_requirements(
-        requirements,
-        pod_level_name,
-        &pod.claim_names,
-        &here,
-        errors,
-    );
+    validate_requirements(requirements, pod_level_name, &pod.claim_names, &here, errors);
     validate_containers_fit(spec, requirements, &here, errors);
 }
 
@@ -68,11 +62,7 @@ fn validate_containers_fit(
         {
             let detail =
                 format!("must be greater than or equal to aggregate container requests of {sum}");
-            errors.push(FieldError::invalid(
-                &requests_path.key(name),
-                own.to_string(),
-                detail,
-            ));
+            errors.push(FieldError::invalid(&requests_path.key(name), own.to_string(), detail));
         }
     }
     let limited = sum_up(spec, |requirements| requirements.limits.as_ref());
@@ -83,11 +73,7 @@ fn validate_containers_fit(
         {
             let detail =
                 format!("must be greater than or equal to aggregate container limits of {sum}");
-            errors.push(FieldError::invalid(
-                &limits_path.key(name),
-                own.to_string(),
-                detail,
-            ));
+            errors.push(FieldError::invalid(&limits_path.key(name), own.to_string(), detail));
         }
     }
     validate_container_limits(spec, requirements, path, errors);
@@ -103,11 +89,7 @@ fn validate_container_limits(
     for (i, container) in spec.containers.iter().enumerate() {
         let here = containers_path.index(i);
         let own = container.resources.as_ref();
-        for (name, limit) in own
-            .and_then(|own| own.limits.as_ref())
-            .into_iter()
-            .flatten()
-        {
+        for (name, limit) in own.and_then(|own| own.limits.as_ref()).into_iter().flatten() {
             if let (Some(limit), Some(of_pod)) =
                 (parse_amount(limit), amount_of(&requirements.limits, name))
                 && limit > of_pod
@@ -132,9 +114,7 @@ fn sum_up<'a>(
 ) -> Amounts {
     let amounts = |requirements: &'a Option<ResourceRequirements>| -> Amounts {
         let given = requirements.as_ref().and_then(&list).into_iter().flatten();
-        given
-            .filter_map(|(name, amount)| Some((name.clone(), parse_amount(amount)?)))
-            .collect()
+        given.filter_map(|(name, amount)| Some((name.clone(), parse_amount(amount)?))).collect()
     };
     let mut total = Amounts::new();
     for container in &spec.containers {

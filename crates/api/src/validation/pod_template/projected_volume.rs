@@ -28,10 +28,7 @@ pub(super) fn validate_projected(
 ) {
     validate_mode(source.default_mode, &path.child("defaultMode"), errors);
     let sources_path = path.child("sources");
-    let mut files = Files {
-        taken: BTreeSet::new(),
-        volume: path,
-    };
+    let mut files = Files { taken: BTreeSet::new(), volume: path };
     for (i, projection) in items(&source.sources).iter().enumerate() {
         validate_projection(projection, &mut files, &sources_path.index(i), errors);
     }
@@ -68,13 +65,7 @@ fn validate_projection<'a>(
     if let Some(config_map) = &projection.config_map {
         sources += 1;
         let at = path.child("configMap");
-        validate_keys(
-            &config_map.name,
-            items(&config_map.items),
-            files,
-            &at,
-            errors,
-        );
+        validate_keys(&config_map.name, items(&config_map.items), files, &at, errors);
     }
     if let Some(downward) = &projection.downward_api {
         sources += 1;
@@ -86,12 +77,7 @@ fn validate_projection<'a>(
     }
     if let Some(token) = &projection.service_account_token {
         sources += 1;
-        validate_token(
-            token,
-            files.volume,
-            &path.child("serviceAccountToken"),
-            errors,
-        );
+        validate_token(token, files.volume, &path.child("serviceAccountToken"), errors);
     }
     if sources > 1 {
         let detail = "may not specify more than 1 volume type per source";

@@ -64,10 +64,8 @@ pub(super) fn validate_overhead(
     path: &Path<'_>,
     errors: &mut Vec<FieldError>,
 ) {
-    let requirements = ResourceRequirements {
-        limits: Some(overhead.clone()),
-        ..ResourceRequirements::default()
-    };
+    let requirements =
+        ResourceRequirements { limits: Some(overhead.clone()), ..ResourceRequirements::default() };
     validate_container_resources(&requirements, &BTreeSet::new(), path, errors);
 }
 
@@ -80,27 +78,15 @@ pub(super) fn validate_requirements(
     errors: &mut Vec<FieldError>,
 ) {
     let (limits_path, requests_path) = (path.child("limits"), path.child("requests"));
-    let limits = validate_amounts(
-        &requirements.limits,
-        name_rule,
-        &limits_path,
-        errors,
-        |_, _, _| {},
-    );
+    let limits =
+        validate_amounts(&requirements.limits, name_rule, &limits_path, errors, |_, _, _| {});
     validate_amounts(
         &requirements.requests,
         name_rule,
         &requests_path,
         errors,
         |name, request, errors| {
-            validate_request(
-                name,
-                request,
-                limits.get(name),
-                &limits_path,
-                &requests_path,
-                errors,
-            );
+            validate_request(name, request, limits.get(name), &limits_path, &requests_path, errors);
         },
     );
     let mut names = requirements.limits.iter().chain(&requirements.requests);
@@ -112,12 +98,7 @@ pub(super) fn validate_requirements(
         let detail = "HugePages require cpu or memory";
         errors.push(FieldError::forbidden(path, detail));
     }
-    validate_claims(
-        items(&requirements.claims),
-        claim_names,
-        &path.child("claims"),
-        errors,
-    );
+    validate_claims(items(&requirements.claims), claim_names, &path.child("claims"), errors);
 }
 
 /// Reads an amount that is known to be well formed or was reported already.
@@ -177,11 +158,7 @@ fn validate_amounts<'a>(
         }
         let is_counted = COUNTED.contains(&name.as_str()) || is_extended(name);
         if is_counted && !amount.clone().round_up_to_milli().is_integer() {
-            errors.push(FieldError::invalid(
-                &here,
-                amount.to_string(),
-                "must be an integer",
-            ));
+            errors.push(FieldError::invalid(&here, amount.to_string(), "must be an integer"));
         }
         also(name, &amount, errors);
         if is_huge_page(name) && !is_whole_pages(name, &amount) {
@@ -215,11 +192,7 @@ fn validate_request(
     };
     if let Some(limit) = limit {
         let detail = format!("must be {relation} {name} limit of {limit}");
-        errors.push(FieldError::invalid(
-            requests_path,
-            request.to_string(),
-            detail,
-        ));
+        errors.push(FieldError::invalid(requests_path, request.to_string(), detail));
     }
 }
 
@@ -288,9 +261,7 @@ fn is_extended(name: &str) -> bool {
 }
 
 fn is_whole_pages(name: &str, amount: &Quantity) -> bool {
-    let size = name
-        .strip_prefix(HUGE_PAGES)
-        .and_then(|size| size.parse::<Quantity>().ok());
+    let size = name.strip_prefix(HUGE_PAGES).and_then(|size| size.parse::<Quantity>().ok());
     size.is_some_and(|size| {
         let is_size = !size.is_negative() && !size.is_zero() && size.is_integer();
         is_size && amount.value() % size.value() == 0

@@ -44,26 +44,13 @@ pub(super) fn validate_pod_security_context(
     validate_sysctls(spec, &path.child("sysctls"), errors);
     if let Some(policy) = &context.fs_group_change_policy {
         let policies = ["Always", "OnRootMismatch"];
-        validate_one_of_or_empty(
-            policy,
-            &policies,
-            &path.child("fsGroupChangePolicy"),
-            errors,
-        );
+        validate_one_of_or_empty(policy, &policies, &path.child("fsGroupChangePolicy"), errors);
     }
-    validate_seccomp(
-        context.seccomp_profile.as_ref(),
-        &path.child("seccompProfile"),
-        errors,
-    );
+    validate_seccomp(context.seccomp_profile.as_ref(), &path.child("seccompProfile"), errors);
     if let Some(options) = &context.windows_options {
         validate_windows_options(options, &path.child("windowsOptions"), errors);
     }
-    validate_app_armor(
-        context.app_armor_profile.as_ref(),
-        &path.child("appArmorProfile"),
-        errors,
-    );
+    validate_app_armor(context.app_armor_profile.as_ref(), &path.child("appArmorProfile"), errors);
     if let Some(policy) = &context.supplemental_groups_policy {
         let at = path.child("supplementalGroupsPolicy");
         validate_one_of_or_empty(policy, &["Merge", "Strict"], &at, errors);
@@ -92,20 +79,12 @@ pub(super) fn validate_security_context(
             errors.push(FieldError::invalid(&at, mount, detail));
         }
     }
-    validate_seccomp(
-        context.seccomp_profile.as_ref(),
-        &path.child("seccompProfile"),
-        errors,
-    );
+    validate_seccomp(context.seccomp_profile.as_ref(), &path.child("seccompProfile"), errors);
     validate_privilege_escalation(context, path, errors);
     if let Some(options) = &context.windows_options {
         validate_windows_options(options, &path.child("windowsOptions"), errors);
     }
-    validate_app_armor(
-        context.app_armor_profile.as_ref(),
-        &path.child("appArmorProfile"),
-        errors,
-    );
+    validate_app_armor(context.app_armor_profile.as_ref(), &path.child("appArmorProfile"), errors);
 }
 
 /// A user or group id that Linux can hold.
@@ -129,15 +108,8 @@ fn validate_privilege_escalation(
         let detail = "cannot set `allowPrivilegeEscalation` to false and `privileged` to true";
         errors.push(FieldError::invalid(path, context, detail));
     }
-    let added = context
-        .capabilities
-        .as_ref()
-        .and_then(|set| set.add.as_ref());
-    for _ in added
-        .into_iter()
-        .flatten()
-        .filter(|name| *name == "CAP_SYS_ADMIN")
-    {
+    let added = context.capabilities.as_ref().and_then(|set| set.add.as_ref());
+    for _ in added.into_iter().flatten().filter(|name| *name == "CAP_SYS_ADMIN") {
         let detail =
             "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN";
         errors.push(FieldError::invalid(path, context, detail));

@@ -58,13 +58,7 @@ fn validate_constraint(
         }
     }
     let selector = constraint.label_selector.as_ref();
-    validate_label_keys(
-        items(&constraint.match_label_keys),
-        &[],
-        selector,
-        path,
-        errors,
-    );
+    validate_label_keys(items(&constraint.match_label_keys), &[], selector, path, errors);
     if let Some(selector) = selector {
         validate_label_selector(selector, &path.child("labelSelector"), errors);
     }

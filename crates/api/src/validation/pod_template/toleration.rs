@@ -24,12 +24,7 @@ fn validate_toleration(toleration: &Toleration, path: &Path<'_>, errors: &mut Ve
     let (value, effect) = (text(&toleration.value), text(&toleration.effect));
     let (operator_path, effect_path) = (path.child("operator"), path.child("effect"));
     if !key.is_empty() {
-        push_invalid(
-            &path.child("key"),
-            key,
-            identifier::qualified_name(key),
-            errors,
-        );
+        push_invalid(&path.child("key"), key, identifier::qualified_name(key), errors);
     } else if operator != "Exists" {
         let detail = "operator must be Exists when `key` is empty, which means \"match all values \
             and all keys\"";
@@ -57,19 +52,11 @@ fn validate_toleration(toleration: &Toleration, path: &Path<'_>, errors: &mut Ve
         // them as supported all the same.
         "Lt" | "Gt" => {
             let supported = ["Equal", "Exists", "Lt", "Gt"];
-            errors.push(FieldError::not_supported(
-                &operator_path,
-                operator,
-                &supported,
-            ));
+            errors.push(FieldError::not_supported(&operator_path, operator, &supported));
         }
         _ => {
             let supported = ["Equal", "Exists"];
-            errors.push(FieldError::not_supported(
-                &operator_path,
-                operator,
-                &supported,
-            ));
+            errors.push(FieldError::not_supported(&operator_path, operator, &supported));
         }
     }
     if !effect.is_empty() {

@@ -124,18 +124,10 @@ pub(super) fn validate_downward_file(
 /// Walks the sources in upstream's order; the first one given is the volume's,
 /// the others are too many.
 fn validate_source(volume: &Volume, path: &Path<'_>, errors: &mut Vec<FieldError>) {
-    let mut sources = Sources {
-        path,
-        errors,
-        has_one: false,
-    };
+    let mut sources = Sources { path, errors, has_one: false };
     sources.take(&volume.empty_dir, "emptyDir", validate_empty_dir);
     sources.take(&volume.host_path, "hostPath", validate_host_path);
-    sources.take(
-        &volume.git_repo,
-        "gitRepo",
-        legacy_volume::validate_git_repo,
-    );
+    sources.take(&volume.git_repo, "gitRepo", legacy_volume::validate_git_repo);
     sources.take_as(
         &volume.gce_persistent_disk,
         "gcePersistentDisk",
@@ -153,86 +145,32 @@ fn validate_source(volume: &Volume, path: &Path<'_>, errors: &mut Vec<FieldError
     if let Some(iscsi) = &volume.iscsi {
         legacy_volume::validate_iscsi_name(&volume.name, iscsi, path, sources.errors);
     }
-    sources.take(
-        &volume.glusterfs,
-        "glusterfs",
-        legacy_volume::validate_glusterfs,
-    );
+    sources.take(&volume.glusterfs, "glusterfs", legacy_volume::validate_glusterfs);
     sources.take(&volume.flocker, "flocker", legacy_volume::validate_flocker);
-    sources.take(
-        &volume.persistent_volume_claim,
-        "persistentVolumeClaim",
-        validate_claim,
-    );
+    sources.take(&volume.persistent_volume_claim, "persistentVolumeClaim", validate_claim);
     sources.take(&volume.rbd, "rbd", legacy_volume::validate_rbd);
     sources.take(&volume.cinder, "cinder", legacy_volume::validate_cinder);
-    sources.take_as(
-        &volume.cephfs,
-        "cephFS",
-        "cephfs",
-        legacy_volume::validate_cephfs,
-    );
+    sources.take_as(&volume.cephfs, "cephFS", "cephfs", legacy_volume::validate_cephfs);
     sources.take(&volume.quobyte, "quobyte", legacy_volume::validate_quobyte);
     // Upstream misspells the first of these two.
-    sources.take_as(
-        &volume.downward_api,
-        "downwarAPI",
-        "downwardAPI",
-        validate_downward_api,
-    );
+    sources.take_as(&volume.downward_api, "downwarAPI", "downwardAPI", validate_downward_api);
     sources.take(&volume.fc, "fc", legacy_volume::validate_fc);
-    sources.take(
-        &volume.flex_volume,
-        "flexVolume",
-        legacy_volume::validate_flex,
-    );
+    sources.take(&volume.flex_volume, "flexVolume", legacy_volume::validate_flex);
     sources.take(&volume.config_map, "configMap", validate_config_map);
-    sources.take(
-        &volume.azure_file,
-        "azureFile",
-        legacy_volume::validate_azure_file,
-    );
-    sources.take(
-        &volume.vsphere_volume,
-        "vsphereVolume",
-        legacy_volume::validate_vsphere,
-    );
+    sources.take(&volume.azure_file, "azureFile", legacy_volume::validate_azure_file);
+    sources.take(&volume.vsphere_volume, "vsphereVolume", legacy_volume::validate_vsphere);
     sources.take(
         &volume.photon_persistent_disk,
         "photonPersistentDisk",
         legacy_volume::validate_photon,
     );
-    sources.take(
-        &volume.portworx_volume,
-        "portworxVolume",
-        legacy_volume::validate_portworx,
-    );
-    sources.take(
-        &volume.azure_disk,
-        "azureDisk",
-        legacy_volume::validate_azure_disk,
-    );
-    sources.take(
-        &volume.storageos,
-        "storageos",
-        legacy_volume::validate_storage_os,
-    );
-    sources.take(
-        &volume.projected,
-        "projected",
-        projected_volume::validate_projected,
-    );
-    sources.take(
-        &volume.scale_io,
-        "scaleIO",
-        legacy_volume::validate_scale_io,
-    );
+    sources.take(&volume.portworx_volume, "portworxVolume", legacy_volume::validate_portworx);
+    sources.take(&volume.azure_disk, "azureDisk", legacy_volume::validate_azure_disk);
+    sources.take(&volume.storageos, "storageos", legacy_volume::validate_storage_os);
+    sources.take(&volume.projected, "projected", projected_volume::validate_projected);
+    sources.take(&volume.scale_io, "scaleIO", legacy_volume::validate_scale_io);
     sources.take(&volume.csi, "csi", validate_csi);
-    sources.take(
-        &volume.ephemeral,
-        "ephemeral",
-        volume_claim::validate_ephemeral,
-    );
+    sources.take(&volume.ephemeral, "ephemeral", volume_claim::validate_ephemeral);
     sources.take(&volume.image, "image", validate_image);
     if !sources.has_one {
         errors.push(FieldError::required(path, "must specify a volume type"));

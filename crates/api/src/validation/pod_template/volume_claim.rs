@@ -18,12 +18,8 @@ use crate::validation::label_selector::validate_label_selector;
 use crate::validation::object_meta::{validate_annotations, validate_labels};
 use crate::validation::{validate_given, validate_one_of_or_empty};
 
-const ACCESS_MODES: [&str; 4] = [
-    "ReadOnlyMany",
-    "ReadWriteMany",
-    "ReadWriteOnce",
-    "ReadWriteOncePod",
-];
+const ACCESS_MODES: [&str; 4] =
+    ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
 
 /// Validates an ephemeral volume.
 pub(super) fn validate_ephemeral(
@@ -44,11 +40,7 @@ pub(super) fn validate_ephemeral(
 
 /// A claim's template has labels and annotations and nothing else.
 fn validate_template_meta(meta: &ObjectMeta, path: &Path<'_>, errors: &mut Vec<FieldError>) {
-    validate_annotations(
-        meta.annotations.as_ref(),
-        &path.child("annotations"),
-        errors,
-    );
+    validate_annotations(meta.annotations.as_ref(), &path.child("annotations"), errors);
     validate_labels(meta.labels.as_ref(), &path.child("labels"), errors);
     let is_set = |field: &Option<String>| !text(field).is_empty();
     let fields = [
@@ -61,10 +53,7 @@ fn validate_template_meta(meta: &ObjectMeta, path: &Path<'_>, errors: &mut Vec<F
         ("generation", meta.generation.unwrap_or(0) != 0),
         ("creationTimestamp", meta.creation_timestamp.is_some()),
         ("deletionTimestamp", meta.deletion_timestamp.is_some()),
-        (
-            "deletionGracePeriodSeconds",
-            meta.deletion_grace_period_seconds.is_some(),
-        ),
+        ("deletionGracePeriodSeconds", meta.deletion_grace_period_seconds.is_some()),
         ("ownerReferences", !items(&meta.owner_references).is_empty()),
         ("finalizers", !items(&meta.finalizers).is_empty()),
         ("managedFields", !items(&meta.managed_fields).is_empty()),
@@ -101,11 +90,7 @@ fn validate_claim_spec(
         errors.push(FieldError::forbidden(&modes_path, detail));
     }
     validate_storage(spec, &path.child("resources"), errors);
-    validate_class(
-        text(&spec.storage_class_name),
-        &path.child("storageClassName"),
-        errors,
-    );
+    validate_class(text(&spec.storage_class_name), &path.child("storageClassName"), errors);
     if let Some(mode) = &spec.volume_mode {
         let at = path.child("volumeMode");
         validate_one_of_or_empty(mode, &["Block", "Filesystem"], &at, errors);
@@ -150,23 +135,11 @@ fn validate_data_sources(
 ) {
     if let Some(source) = &spec.data_source {
         let at = path.child("dataSource");
-        validate_data_source(
-            &source.name,
-            &source.kind,
-            text(&source.api_group),
-            &at,
-            errors,
-        );
+        validate_data_source(&source.name, &source.kind, text(&source.api_group), &at, errors);
     }
     if let Some(source) = &spec.data_source_ref {
         let at = path.child("dataSourceRef");
-        validate_data_source(
-            &source.name,
-            &source.kind,
-            text(&source.api_group),
-            &at,
-            errors,
-        );
+        validate_data_source(&source.name, &source.kind, text(&source.api_group), &at, errors);
         let namespace = text(&source.namespace);
         if !namespace.is_empty() {
             let wrong = identifier::dns1123_label(namespace);

@@ -62,11 +62,7 @@ pub(super) fn validate_devices(
         let (name_path, device_path) = (here.child("name"), here.child("devicePath"));
         validate_given(&device.name, &name_path, errors);
         if names.contains(&device.name) {
-            errors.push(FieldError::invalid(
-                &name_path,
-                &device.name,
-                "must be unique",
-            ));
+            errors.push(FieldError::invalid(&name_path, &device.name, "must be unique"));
         }
         match pod.volumes.get(device.name.as_str()) {
             Some(volume)
@@ -86,11 +82,7 @@ pub(super) fn validate_devices(
         }
         if has_backsteps(&device.device_path) {
             let detail = "can not contain backsteps ('..')";
-            errors.push(FieldError::invalid(
-                &device_path,
-                &device.device_path,
-                detail,
-            ));
+            errors.push(FieldError::invalid(&device_path, &device.device_path, detail));
         } else {
             device_paths.insert(&device.device_path);
         }
@@ -100,11 +92,7 @@ pub(super) fn validate_devices(
         }
         if has_mount_path(mounts, &device.device_path) {
             let detail = "must not already exist as a path in volumeMounts";
-            errors.push(FieldError::invalid(
-                &device_path,
-                &device.device_path,
-                detail,
-            ));
+            errors.push(FieldError::invalid(&device_path, &device.device_path, detail));
         }
         if !device.name.is_empty() {
             names.insert(&device.name);
@@ -117,9 +105,7 @@ pub(super) fn validate_devices(
 fn has_device_path(devices: &[VolumeDevice], path: &str) -> bool {
     devices.iter().enumerate().any(|(i, device)| {
         device.device_path == path
-            && !devices[i + 1..]
-                .iter()
-                .any(|later| later.name == device.name)
+            && !devices[i + 1..].iter().any(|later| later.name == device.name)
     })
 }
 

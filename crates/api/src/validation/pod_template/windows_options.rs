@@ -36,11 +36,7 @@ pub(super) fn validate_windows_options(
     }
     if let Some(name) = &options.run_as_user_name {
         for detail in wrong_user_name(name) {
-            errors.push(FieldError::invalid(
-                &path.child("runAsUserName"),
-                name,
-                detail,
-            ));
+            errors.push(FieldError::invalid(&path.child("runAsUserName"), name, detail));
         }
     }
 }
@@ -78,11 +74,7 @@ pub(super) fn validate_host_process(spec: &PodSpec, path: &Path<'_>, errors: &mu
     }
     if spec.host_network != Some(true) {
         let detail = "hostNetwork must be true if pod contains any hostProcess containers";
-        errors.push(FieldError::invalid(
-            &path.child("hostNetwork"),
-            false,
-            detail,
-        ));
+        errors.push(FieldError::invalid(&path.child("hostNetwork"), false, detail));
     }
 }
 
@@ -113,9 +105,9 @@ fn wrong_user_name(name: &str) -> Vec<&'static str> {
     if !user.is_empty() && user.chars().all(|c| c == '.' || c == ' ') {
         wrong.push("runAsUserName's User cannot contain only periods or spaces");
     }
-    if user.contains([
-        '"', '/', '\\', ':', ';', '|', '=', ',', '+', '*', '?', '<', '>', '@', '[', ']',
-    ]) {
+    if user
+        .contains(['"', '/', '\\', ':', ';', '|', '=', ',', '+', '*', '?', '<', '>', '@', '[', ']'])
+    {
         wrong.push(
             "runAsUserName's User cannot contain the following characters: \"/\\:;|=,+*?<>@[]",
         );
@@ -132,9 +124,7 @@ fn is_net_bios(domain: &str) -> bool {
 fn is_dns_domain(domain: &str) -> bool {
     domain.split('.').all(|label| {
         (1..=DNS_LABEL_MAX_BYTES).contains(&label.len())
-            && label
-                .bytes()
-                .all(|b| b.is_ascii_alphanumeric() || b == b'-')
+            && label.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
             && !label.starts_with('-')
             && !label.ends_with('-')
     })

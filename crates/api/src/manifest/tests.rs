@@ -1,0 +1,198 @@
+//! What a checker says about a text, and where.
+
+use super::*;
+use crate::feature_gates::Gate;
+
+const JOB: &str = "\
+apiVersion: batch/v1
+kind: Job
+metadata:
+  name: x
+spec:
+  completions: 2
+  template:
+    spec:
+      restartPolicy: Never
+      containers:
+      - name: main
+        image: busybox:1.36
+        command: [\"true\"]
+";
+
+/// Every diagnostic as `severity path @ what is pointed at: message`.
+fn found(text: &str) -> Vec<String> {
+    let mut checker = Checker::default().allow([advice::IMAGE_IGNORED.to_owned()]);
+    let documents = checker.check(text);
+    documents
+        .iter()
+        .flat_map(|document| &document.diagnostics)
+        .map(|found| show(text, found))
+        .collect()
+}
+
+fn show(text: &str, found: &Diagnostic) -> String {
+    let severity = match found.severity {
+        Severity::Error => "error",
+        Severity::Warning => "warning",
+    };
+    let pointed = &text[found.span.start..found.span.end];
+    format!("{severity} {} @ {pointed:?}: {}", found.path, found.message)
+}
+
+fn none() -> Vec<String> {
+    Vec::new()
+}
+
+#[test]
+fn a_good_job_has_nothing_to_say_and_its_defaults() {
+    let mut checker = Checker::default().allow([advice::IMAGE_IGNORED.to_owned()]);
+    let checked = checker.check(JOB);
+    let [document] = &checked[..] else { panic!("{checked:?}") };
+    assert!(document.diagnostics.is_empty(), "{:?}", document.diagnostics);
+    assert_eq!(document.name.as_deref(), Some("x"));
+    let DocumentKind::Job(Some(job)) = &document.kind else { panic!("{:?}", document.kind) };
+    let spec = job.spec.as_ref().unwrap();
+    assert_eq!(spec.backoff_limit, Some(6));
+    assert_eq!((spec.selector.as_ref(), job.metadata.uid.as_ref()), (None, None));
+}
+
+#[test]
+fn an_error_points_at_its_value_or_at_the_key_that_lacks_it() {
+    assert_eq!(
+        found(&JOB.replace("completions: 2", "completions: -2")),
+        ["error spec.completions @ \"-2\": Invalid value: -2: must be greater than or equal to 0"]
+    );
+    assert_eq!(
+        found(&JOB.replace("      restartPolicy: Never\n", "")),
+        [
+            "error spec.template.spec.restartPolicy @ \"spec\": Required value: valid values: \"OnFailure\", \"Never\""
+        ]
+    );
+    assert_eq!(
+        found(&JOB.replace("        image: busybox:1.36\n", "")),
+        ["error spec.template.spec.containers[0].image @ \"name\": Required value"]
+    );
+}
+
+#[test]
+fn a_bad_label_is_pointed_at_itself() {
+    let text = JOB.replace(
+        "  template:\n",
+        "  template:\n    metadata:\n      labels:\n        good: x\n        bad key: x\n",
+    );
+    let found = found(&text);
+    assert_eq!(found.len(), 2, "{found:#?}");
+    assert!(found[0].starts_with("error metadata.labels @"), "{found:#?}");
+    assert!(found[1].starts_with("error spec.template.labels @ \"bad key\""), "{found:#?}");
+}
+
+#[test]
+fn a_field_that_cannot_be_read_is_told_once() {
+    assert_eq!(found(&JOB.replace("completions: 2", "completions: two")).len(), 1);
+    assert_eq!(found(&JOB.replace("restartPolicy: Never", "restartPolicy: 1")).len(), 1);
+    assert_eq!(found(&JOB.replace("image: busybox:1.36", "image: 1.36")).len(), 1);
+    assert_eq!(found(&JOB.replace("name: main", "nam: main")).len(), 2);
+}
+
+#[test]
+fn a_job_in_the_wrong_place_is_still_checked() {
+    let text = JOB.replace("batch/v1", "v1").replace("completions: 2", "completions: -2");
+    assert_eq!(
+        found(&text),
+        [
+            "error apiVersion @ \"v1\": Unsupported value: \"v1\": supported values: \"batch/v1\"",
+            "error spec.completions @ \"-2\": Invalid value: -2: must be greater than or equal to 0"
+        ]
+    );
+    assert_eq!(
+        found(&JOB.replace("kind: Job", "kind: job")),
+        ["error kind @ \"job\": Unsupported value: \"job\": supported values: \"Job\""]
+    );
+    assert_eq!(
+        found(&JOB.replace("apiVersion: batch/v1\n", "")),
+        ["error apiVersion @ \"kind\": Required value"]
+    );
+}
+
+#[test]
+fn other_kinds_are_named_and_passed_over() {
+    let text = format!(
+        "{JOB}---\napiVersion: v1\nkind: Service\nmetadata: {{generateName: s-}}\nspec: {{whatever: 1}}\n\
+         ---\napiVersion: batch.volcano.sh/v1alpha1\nkind: Job\n---\napiVersion: batch/v1\nkind: CronJob\n"
+    );
+    assert_eq!(found(&text), none());
+    let checked = Checker::default().check(&text);
+    let kinds: Vec<String> = checked[1..]
+        .iter()
+        .map(|document| match &document.kind {
+            DocumentKind::Other { api_version, kind } => format!("{api_version} {kind}"),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(kinds, ["v1 Service", "batch.volcano.sh/v1alpha1 Job", "batch/v1 CronJob"]);
+    assert_eq!(checked[1].name.as_deref(), Some("s-*"));
+}
+
+#[test]
+fn what_is_no_object_is_said_to_be_none() {
+    assert_eq!(
+        found("- a\n- b\n"),
+        ["error  @ \"\": a manifest is a mapping with apiVersion, kind and metadata"]
+    );
+    assert_eq!(
+        found("a: 1\n"),
+        ["error apiVersion @ \"a\": Required value", "error kind @ \"a\": Required value"]
+    );
+    assert_eq!(found("apiVersion: v1\nkind: 5\n"), ["error kind @ \"5\": Required value"]);
+    assert_eq!(found("# only a comment\n---\n"), none());
+}
+
+#[test]
+fn the_items_of_a_list_are_checked_as_documents() {
+    let item = JOB.replace("completions: 2", "completions: -2").replace('\n', "\n  ");
+    let text =
+        format!("apiVersion: v1\nkind: List\nitems:\n- {item}\n- apiVersion: v1\n  kind: Pod\n");
+    assert_eq!(
+        found(&text),
+        ["error spec.completions @ \"-2\": Invalid value: -2: must be greater than or equal to 0"]
+    );
+    assert_eq!(Checker::default().check(&text).len(), 2);
+    assert_eq!(Checker::default().check("apiVersion: v1\nkind: List\nitems: []\n").len(), 0);
+}
+
+#[test]
+fn one_bad_document_does_not_hide_the_others() {
+    let text = format!("a: [1\n---\n{}", JOB.replace("completions: 2", "completions: -2"));
+    let found = found(&text);
+    assert_eq!(found.len(), 2, "{found:#?}");
+}
+
+#[test]
+fn the_image_is_mentioned_once_for_all_files() {
+    let mut checker = Checker::default();
+    let count = |documents: Vec<CheckedDocument>| -> usize {
+        documents.iter().map(|document| document.diagnostics.len()).sum()
+    };
+    assert_eq!(count(checker.check(&format!("{JOB}---\n{JOB}"))), 1);
+    assert_eq!(count(checker.check(JOB)), 0);
+}
+
+#[test]
+fn a_gate_that_is_off_drops_the_field_and_says_so() {
+    let text = JOB.replace("completions: 2", "managedBy: example.com/x");
+    let gates = FeatureGates::default().with(Gate::JobManagedBy, false);
+    let checked = Checker::new(gates).check(&text);
+    let names: Vec<_> = checked[0].diagnostics.iter().map(|found| found.name).collect();
+    assert_eq!(names, [Some("feature-off"), Some("managed-elsewhere"), Some("image-ignored")]);
+    let DocumentKind::Job(Some(job)) = &checked[0].kind else { panic!() };
+    assert_eq!(job.spec.as_ref().unwrap().managed_by, None);
+}
+
+#[test]
+fn a_generated_name_is_judged_as_it_will_be() {
+    let long = "a".repeat(70);
+    let text = JOB.replace("name: x", &format!("generateName: {long}-"));
+    assert_eq!(found(&text), none());
+    let text = text.replace("completions: 2", "completions: 2\n  completionMode: Indexed");
+    assert_eq!(found(&text).len(), 1, "{:#?}", found(&text));
+}
