@@ -162,7 +162,6 @@ impl Checker {
             let end = prefix.floor_char_boundary(MAX_GENERATED_PREFIX_BYTES);
             meta.name = Some(format!("{}{GENERATED_SUFFIX}", &prefix[..end]));
         }
-        default_job(&mut job, &self.gates);
         prepare::prepare_for_create(&mut job, &self.gates);
         validate_job(&job)
     }

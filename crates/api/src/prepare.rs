@@ -1,27 +1,39 @@
-//! What becomes of a Job between a request and validation: what a client may not
-//! write is reset, what a feature gate has turned off is dropped.
+//! What becomes of a Job between a request and validation: its defaults are set, what
+//! a client may not write is reset, what a feature gate has turned off is dropped.
 //!
-//! Defaults come first, then this, then validation. Names and uids are the caller's
-//! business: this room has no source of either.
+//! Names and uids are the caller's business: this room has no source of either.
 
 use k8s_openapi::api::batch::v1::{Job, JobSpec};
 
 use crate::closed_set::PodFailurePolicyAction;
-use crate::defaults::job::generate_selector;
+use crate::defaults::job::{default_job, default_labels, generate_selector};
 use crate::feature_gates::{FeatureGates, Gate};
 
-/// Prepares a new Job, which has its name and uid already: no status, generation 1,
-/// selector and labels generated, fields of disabled features dropped.
+/// Prepares a new Job, which has its name and uid already: defaults set, no status,
+/// generation 1, selector and labels generated, fields of disabled features dropped.
+///
+/// A Job without labels of its own gets those of its template, the generated ones
+/// included. Where the template has only generated ones, that happens when the valid
+/// Job is defaulted once more on its way into the store, so that a bad label is not
+/// reported twice.
 pub fn prepare_for_create(job: &mut Job, gates: &FeatureGates) {
+    let had_labels = job.metadata.labels.as_ref().is_some_and(|labels| !labels.is_empty());
+    default_job(job, gates);
+    let has_template_labels = job.metadata.labels.as_ref().is_some_and(|labels| !labels.is_empty());
     generate_selector(job);
+    if !had_labels && has_template_labels {
+        job.metadata.labels = None;
+        default_labels(job);
+    }
     job.status = None;
     job.metadata.generation = Some(1);
     drop_disabled_fields(job.spec.get_or_insert_default(), gates);
 }
 
-/// Prepares an update of the spec: the status stays, a field of a disabled feature may
+/// Prepares an update of the spec: defaults are set, the status stays, a field of a disabled feature may
 /// be kept but not added, and the generation grows with any change.
 pub fn prepare_for_update(new: &mut Job, old: &Job, gates: &FeatureGates) {
+    default_job(new, gates);
     new.status.clone_from(&old.status);
     let none = JobSpec::default();
     let old_spec = old.spec.as_ref().unwrap_or(&none);

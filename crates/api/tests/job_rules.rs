@@ -25,6 +25,11 @@ fn creating_a_job() {
 }
 
 #[test]
+fn defaults() {
+    run("defaults.yaml", 12);
+}
+
+#[test]
 fn pod_failure_policies() {
     run("pod_failure_policy.yaml", 20);
 }
@@ -65,11 +70,13 @@ fn run(file: &str, at_least: usize) {
             expected.iter().for_each(|line| writeln!(report, "  expected {line}").unwrap());
             outcome.errors.iter().for_each(|line| writeln!(report, "  got      {line}").unwrap());
         }
-        for (field, expected) in row["spec"].as_object().into_iter().flatten() {
-            let actual = &outcome.stored["spec"][field];
-            if actual != expected {
-                writeln!(report, "\n{}\n  spec.{field}: {expected} != {actual}", row["name"])
-                    .unwrap();
+        for part in ["spec", "metadata"] {
+            for (field, expected) in row[part].as_object().into_iter().flatten() {
+                let actual = &outcome.stored[part][field];
+                if actual != expected {
+                    writeln!(report, "\n{}", row["name"]).unwrap();
+                    writeln!(report, "  {part}.{field}: {expected} != {actual}").unwrap();
+                }
             }
         }
     }
@@ -112,6 +119,7 @@ impl Outcome {
             "gates",
             "createGates",
             "spec",
+            "metadata",
         ];
         for key in row.as_object().expect("a row is an object").keys() {
             assert!(known.contains(&key.as_str()), "{}: unknown key {key}", row["name"]);
@@ -121,7 +129,8 @@ impl Outcome {
         } else if row.get("status").is_some() {
             Self::of_status_update(row, &gates("gates"))
         } else {
-            let (job, errors) = create(&row["job"], &gates("gates"));
+            let (mut job, errors) = create(&row["job"], &gates("gates"));
+            default_job(&mut job, &gates("gates"));
             Self::new(&job, errors)
         }
     }
@@ -131,7 +140,6 @@ impl Outcome {
         let mut new = serde_json::to_value(&old).unwrap();
         merge(&mut new, &expand(&row["new"]));
         let mut new: Job = typed(new);
-        default_job(&mut new, gates);
         prepare::prepare_for_update(&mut new, &old, gates);
         let errors = validate_job_update(&new, &old);
         Self::new(&new, errors)
@@ -176,10 +184,11 @@ fn create(patch: &Value, gates: &FeatureGates) -> (Job, Vec<FieldError>) {
         merge(&mut job, &expand(patch));
     }
     let mut job: Job = typed(job);
-    default_job(&mut job, gates);
-    let once = job.clone();
-    default_job(&mut job, gates);
-    assert_eq!(once, job, "defaults are not idempotent");
+    let mut once = job.clone();
+    default_job(&mut once, gates);
+    let mut twice = once.clone();
+    default_job(&mut twice, gates);
+    assert_eq!(once, twice, "defaults are not idempotent");
     job.metadata.uid = Some(UID.to_owned());
     prepare::prepare_for_create(&mut job, gates);
     let errors = validate_job(&job);

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::batch::v1::{Job, JobSpec};
-use k8s_openapi::api::core::v1::PodTemplateSpec;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
 use super::pod_template::default_pod_template;
@@ -25,10 +24,16 @@ pub fn default_job(job: &mut Job, gates: &FeatureGates) {
         default_replacement(spec);
     }
     default_pod_template(&mut spec.template);
-    let template_labels = template_labels(&spec.template);
-    if let Some(labels) = template_labels
-        && job.metadata.labels.as_ref().is_none_or(BTreeMap::is_empty)
-    {
+    default_labels(job);
+}
+
+/// Gives a Job without labels those of its template.
+pub fn default_labels(job: &mut Job) {
+    let template = job.spec.as_ref().and_then(|spec| spec.template.metadata.as_ref());
+    let Some(labels) = template.and_then(|meta| meta.labels.as_ref()) else {
+        return;
+    };
+    if job.metadata.labels.as_ref().is_none_or(BTreeMap::is_empty) {
         job.metadata.labels = Some(labels.clone());
     }
 }
@@ -84,8 +89,4 @@ fn default_failure_patterns(spec: &mut JobSpec) {
             pattern.status = Some(ConditionStatus::True.to_string());
         }
     }
-}
-
-fn template_labels(template: &PodTemplateSpec) -> Option<&BTreeMap<String, String>> {
-    template.metadata.as_ref()?.labels.as_ref()
 }

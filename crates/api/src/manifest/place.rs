@@ -12,7 +12,10 @@ use crate::field_path::{FieldPath, Segment};
 /// The part of the text to point at for this error.
 pub(super) fn blame(node: &Node, error: &FieldError) -> Span {
     let path = as_written(&error.path);
-    entry_of(node, &path, error.value.as_ref()).unwrap_or_else(|| place_of(node, &path))
+    let value = error.value.as_ref();
+    entry_of(node, &path, value)
+        .or_else(|| name_in_label(node, &path, value))
+        .unwrap_or_else(|| place_of(node, &path))
 }
 
 /// The place of a field: its value if that is a scalar, its key if the value is large,
@@ -60,10 +63,23 @@ fn entry_of(node: &Node, path: &FieldPath, value: Option<&Value>) -> Option<Span
     };
     let by_key = entries.iter().find(|entry| entry.key == text).map(|entry| entry.key_span);
     let by_value = || {
-        let entry = entries.iter().find(|entry| entry.value.as_str() == Some(text))?;
+        let entry = entries.iter().find(|entry| match &entry.value.value {
+            NodeValue::String(value) => value == text,
+            NodeValue::Number(_) => entry.value.to_json().to_string() == text,
+            NodeValue::Null | NodeValue::Bool(_) | NodeValue::List(_) | NodeValue::Map(_) => false,
+        })?;
         Some(entry.value.span)
     };
     by_key.or_else(by_value)
+}
+
+/// The template's labels are generated from the Job's name: where the author wrote no
+/// labels, a bad one comes from there.
+fn name_in_label(node: &Node, path: &FieldPath, value: Option<&Value>) -> Option<Span> {
+    let is_labels = matches!(path.segments().last()?, Segment::Field(name) if name == "labels");
+    let name = &node.get("metadata")?.value.get("name")?.value;
+    let is_from_name = is_labels && name.as_str().is_some() && name.as_str() == value?.as_str();
+    is_from_name.then_some(name.span)
 }
 
 fn is_scalar(node: &Node, path: &FieldPath) -> bool {

@@ -87,6 +87,25 @@ fn a_bad_label_is_pointed_at_itself() {
 }
 
 #[test]
+fn a_label_made_from_a_bad_name_is_pointed_at_the_name() {
+    let found = found(&JOB.replace("name: x", "name: a b"));
+    assert_eq!(found.len(), 2, "{found:#?}");
+    assert!(found[0].starts_with("error metadata.name @ \"a b\""), "{found:#?}");
+    assert!(found[1].starts_with("error spec.template.labels @ \"a b\""), "{found:#?}");
+}
+
+#[test]
+fn a_bad_quantity_is_pointed_at_among_its_neighbours() {
+    let resources = "        resources: {requests: {memory: 1Gi, cpu: 2}, limits: {cpu: 1}}\n";
+    assert_eq!(
+        found(&format!("{JOB}{resources}")),
+        [
+            "error spec.template.spec.containers[0].resources.requests @ \"2\": Invalid value: \"2\": must be less than or equal to cpu limit of 1"
+        ]
+    );
+}
+
+#[test]
 fn a_field_that_cannot_be_read_is_told_once() {
     assert_eq!(found(&JOB.replace("completions: 2", "completions: two")).len(), 1);
     assert_eq!(found(&JOB.replace("restartPolicy: Never", "restartPolicy: 1")).len(), 1);
