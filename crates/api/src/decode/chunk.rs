@@ -7,6 +7,9 @@
 
 use crate::diagnostic::Span;
 
+/// What separates tokens in YAML and JSON; all other characters mean something.
+pub(super) const BLANKS: [char; 4] = [' ', '\t', '\n', '\r'];
+
 /// The parts of `text` from `start` on that hold something other than space,
 /// comments and markers. A part begins with its `---`, if it has one.
 pub(super) fn chunks(text: &str, start: usize) -> impl Iterator<Item = Span> {
@@ -16,7 +19,7 @@ pub(super) fn chunks(text: &str, start: usize) -> impl Iterator<Item = Span> {
             let (chunk, has_content) = next_chunk(text, rest);
             rest.start = chunk.end;
             if has_content {
-                return Some(trimmed(text, chunk));
+                return Some(chunk);
             }
         }
         None
@@ -28,6 +31,7 @@ pub(super) fn chunks(text: &str, start: usize) -> impl Iterator<Item = Span> {
 fn next_chunk(text: &str, rest: Span) -> (Span, bool) {
     let mut has_content = false;
     let mut has_directive = false;
+    let mut has_start = false;
     let mut line_start = rest.start;
     for line in lines(&text[rest.start..rest.end]) {
         let line_end = line_start + line.len();
@@ -36,7 +40,10 @@ fn next_chunk(text: &str, rest: Span) -> (Span, bool) {
                 let end = line_start;
                 return (Span { start: rest.start, end }, has_content);
             }
-            Some(Marker::Start) => has_content |= is_content(&line[3..]),
+            Some(Marker::Start) => {
+                has_start = true;
+                has_content |= is_content(&line[3..]);
+            }
             Some(Marker::End) => {
                 let end = line_end;
                 return (Span { start: rest.start, end }, has_content);
@@ -46,7 +53,8 @@ fn next_chunk(text: &str, rest: Span) -> (Span, bool) {
         }
         line_start = line_end;
     }
-    (rest, has_content)
+    // A directive without a document is for the parser to complain about.
+    (rest, has_content || (has_directive && !has_start))
 }
 
 enum Marker {
@@ -65,7 +73,7 @@ fn marker(line: &str) -> Option<Marker> {
 }
 
 fn is_content(line: &str) -> bool {
-    let visible = line.trim_start();
+    let visible = line.trim_start_matches(BLANKS);
     !visible.is_empty() && !visible.starts_with('#')
 }
 
@@ -82,10 +90,11 @@ fn lines(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The chunk without the space around it.
-fn trimmed(text: &str, chunk: Span) -> Span {
+/// The chunk without the space behind it. What is read keeps that space: a block
+/// of text may end with empty lines that count.
+pub(super) fn trimmed(text: &str, chunk: Span) -> Span {
     let part = &text[chunk.start..chunk.end];
-    let end = chunk.start + part.trim_end().len();
+    let end = chunk.start + part.trim_end_matches(BLANKS).len();
     Span { end, ..chunk }
 }
 
@@ -94,12 +103,17 @@ mod tests {
     use super::*;
 
     fn split(text: &str) -> Vec<&str> {
-        chunks(text, 0).map(|span| &text[span.start..span.end]).collect()
+        chunks(text, 0)
+            .map(|chunk| trimmed(text, chunk))
+            .map(|span| &text[span.start..span.end])
+            .collect()
     }
 
     #[test]
     fn documents_are_told_apart_by_their_markers() {
-        let rows: [(&str, &[&str]); 12] = [
+        let rows: [(&str, &[&str]); 14] = [
+            ("%YAML 1.1\n---\n# nothing\n", &[]),
+            ("%YAML 1.1\n", &["%YAML 1.1"]),
             ("", &[]),
             ("# only a comment\n", &[]),
             ("---\n---\n# x\n---\n", &[]),

@@ -4,6 +4,7 @@
 //! its own, rather than serde_json's, because every value needs its place and
 //! duplicate keys must be seen.
 
+use super::chunk::BLANKS;
 use super::node::{Node, NodeValue};
 use super::number::Number;
 use super::problem::{Problem, ProblemKind};
@@ -364,7 +365,7 @@ impl<'t> Reader<'t> {
         if self.is_cut {
             return Box::new(document_too_large(self.here()));
         }
-        let before = self.text[..self.end].trim_end();
+        let before = self.text[..self.end].trim_end_matches(BLANKS);
         let last = before.chars().next_back().map_or(0, char::len_utf8);
         let span = Span { start: before.len() - last, end: before.len() };
         syntax(span, "the text ends inside the JSON document", "")
@@ -396,3 +397,6 @@ fn syntax(span: Span, message: impl Into<String>, help: impl Into<String>) -> St
     let help = help.into();
     Box::new(if help.is_empty() { problem } else { problem.help(help) })
 }
+
+#[cfg(test)]
+mod tests;

@@ -22,6 +22,7 @@ mod formats;
 mod json;
 mod node;
 mod number;
+mod place;
 mod problem;
 mod scalar;
 pub mod suggest;
@@ -117,12 +118,13 @@ pub fn read_str(text: &str) -> Vec<Document> {
 /// quoted first key tells that JSON was meant.
 fn read_chunk(text: &str, chunk: Span, documents: &mut Vec<Document>) {
     let part = &text[chunk.start..chunk.end];
-    let body = part.strip_prefix("---").unwrap_or(part).trim_start();
+    let body = part.strip_prefix("---").unwrap_or(part);
+    let body = body.trim_start_matches(chunk::BLANKS);
     if let Some(inner) = body.strip_prefix('{') {
         let start = chunk.end - body.len();
         let room = MAX_DOCUMENTS_PER_FILE - documents.len();
         let mut read = json::read(text, Span { start, ..chunk }, room);
-        let json_was_meant = inner.trim_start().starts_with('"');
+        let json_was_meant = inner.trim_start_matches(chunk::BLANKS).starts_with('"');
         if !has_syntax_error(&read) || part.len() > MAX_DOCUMENT_BYTES {
             documents.append(&mut read);
         } else {
@@ -182,3 +184,6 @@ fn first_line(text: &str, chunk: Span) -> Span {
     let end = text.floor_char_boundary(chunk.start + length.min(MAX_SHOWN_BYTES));
     Span { end, ..chunk }
 }
+
+#[cfg(test)]
+mod tests;

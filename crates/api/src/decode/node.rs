@@ -169,6 +169,17 @@ pub(super) fn shortened(text: &str) -> String {
     shown
 }
 
+/// A key as a step of a path. Kubernetes' own names have no more than 317 bytes
+/// (a prefix of 253, a slash and 63); a key that is much longer is cut, so that
+/// a hundred problems below it do not hold a hundred copies of a megabyte.
+pub(super) fn path_name(key: &str) -> String {
+    const MAX_NAME_BYTES: usize = 1024;
+    if key.len() <= MAX_NAME_BYTES {
+        return key.to_owned();
+    }
+    format!("{}…", &key[..key.floor_char_boundary(MAX_NAME_BYTES)])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

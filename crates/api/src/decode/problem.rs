@@ -107,7 +107,10 @@ impl Problems {
     pub(super) fn finish(mut self) -> Vec<Problem> {
         self.kept.sort_by_key(|problem| (problem.span.start, problem.span.end));
         if self.dropped_count > 0 {
-            let message = format!("{} more problems are not shown", self.dropped_count);
+            let message = match self.dropped_count {
+                1 => "1 more problem is not shown".to_owned(),
+                count => format!("{count} more problems are not shown"),
+            };
             self.kept.push(Problem::new(ProblemKind::Limit, self.last_dropped, message));
         }
         self.kept

@@ -231,3 +231,6 @@ fn float_key(value: f64) -> String {
         format!("{mantissa}e{sign}{:02}", exponent.abs())
     }
 }
+
+#[cfg(test)]
+mod tests;

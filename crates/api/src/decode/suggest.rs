@@ -1,9 +1,8 @@
 //! "Did you mean": the known word that a misspelt one was meant to be.
 
 /// Words longer than this are not compared letter by letter. The longest field
-/// name of the Kubernetes API has 37 letters
-/// (`requiredDuringSchedulingIgnoredDuringExecution` with 46 is the only
-/// longer family), so nobody misspells one with more than 64.
+/// name of the Kubernetes API, `preferredDuringSchedulingIgnoredDuringExecution`,
+/// has 47 letters; 64 leaves room for what a misspelling adds.
 const MAX_COMPARED_CHARS: usize = 64;
 
 /// The candidate that `word` most likely stands for, if any is close enough.

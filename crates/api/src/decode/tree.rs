@@ -10,10 +10,11 @@
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
-use super::node::{Entry, Node, NodeValue};
+use super::node::{Entry, Node, NodeValue, path_name, shortened};
 use super::problem::{Problem, ProblemKind, Problems};
 use super::{MAX_DEPTH, MAX_DOCUMENT_BYTES, MAX_NODES_PER_DOCUMENT};
 use crate::diagnostic::Span;
+use crate::field_error::quote;
 use crate::field_path::{FieldPath, Segment};
 
 /// How much of the document's budget a value takes.
@@ -262,7 +263,7 @@ impl Tree {
                 let name = &entries[*again].key;
                 let mut path = path_of(open);
                 path.push(member(name));
-                let message = format!("the key {name:?} is given twice");
+                let message = format!("the key {} is given twice", quote(&shortened(name)));
                 Problem::new(ProblemKind::Duplicate, span, message)
                     .at(path)
                     .related(first_span, "first given here")
@@ -385,8 +386,8 @@ fn path_of(open: &[Collection]) -> FieldPath {
 /// surely a key.
 fn member(name: &str) -> Segment {
     if name.bytes().all(|b| b.is_ascii_alphanumeric()) {
-        Segment::Field(Cow::Owned(name.to_owned()))
+        Segment::Field(Cow::Owned(path_name(name)))
     } else {
-        Segment::Key(name.to_owned())
+        Segment::Key(path_name(name))
     }
 }

@@ -52,7 +52,7 @@ impl Expected {
             Expected::Number => node
                 .as_str()
                 .filter(|text| text.parse::<f64>().is_ok_and(f64::is_finite))
-                .map(|text| format!("remove the quotes: {text}")),
+                .map(|text| format!("remove the quotes: {}", shortened(text))),
             Expected::List => Some(help_list(node)),
             Expected::Mapping => help_mapping(node),
             Expected::Quantity => Some(
@@ -109,7 +109,7 @@ fn help_integer(node: &Node, min: i128, max: i128) -> Option<String> {
 fn help_list(node: &Node) -> String {
     let item = match &node.value {
         NodeValue::String(text) if !text.contains('\n') => quote(&shortened(text)),
-        NodeValue::Number(number) => number.to_string(),
+        NodeValue::Number(number) => shortened(&number.to_string()),
         NodeValue::Bool(value) => value.to_string(),
         _ => return "start each item with `- `".to_owned(),
     };

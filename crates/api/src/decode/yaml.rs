@@ -3,12 +3,18 @@
 //! Scanning and grammar are the parser crate's; this file turns its events into
 //! nodes: what scalars stand for, what aliases and merge keys bring in, and what
 //! Kubernetes' reader would refuse. It knows nothing of types.
+//!
+//! What scalars mean is YAML 1.1, as in Kubernetes. Grammar is YAML 1.2, and
+//! where the two differ the parser is the stricter one nearly everywhere: it
+//! refuses quoted strings that go on in the column of their key, and text behind
+//! the end of a document, which go-yaml silently drops.
 
 use std::collections::HashMap;
 
 use granit_parser::{ErrorKind, Event, Parser, ScalarStyle, StrInput, StructureStyle, Tag};
 
 use super::base64;
+use super::chunk::{BLANKS, trimmed};
 use super::node::{Node, NodeValue, shortened};
 use super::problem::{Problem, ProblemKind};
 use super::scalar::{Scalar, resolve_plain, resolve_tagged};
@@ -23,8 +29,9 @@ const YAML_TAG_PREFIX: &str = "tag:yaml.org,2002:";
 /// Reads the document in `text[within]`. Nothing but that part of the text is
 /// looked at. An empty document gives `None`.
 pub(super) fn read(text: &str, within: Span) -> Option<Document> {
+    let span = trimmed(text, within);
     if let Some(stop) = find_control_character(text, within) {
-        return Some(Document { span: within, root: None, problems: vec![*stop] });
+        return Some(Document { span, root: None, problems: vec![*stop] });
     }
     let mut reader =
         Reader { text, within, tree: Tree::default(), anchors: HashMap::new(), styles: Vec::new() };
@@ -36,7 +43,7 @@ pub(super) fn read(text: &str, within: Span) -> Option<Document> {
     if problems.is_empty() && root.as_ref().is_none_or(is_empty) {
         return None;
     }
-    Some(Document { span: within, root, problems })
+    Some(Document { span, root, problems })
 }
 
 struct Reader<'t> {
@@ -51,15 +58,8 @@ struct Reader<'t> {
 
 impl Reader<'_> {
     fn run(&mut self) -> Result<(), Stop> {
-        let options = granit_parser::options! {
-            emit_comments: false,
-            emit_unresolved_aliases: true,
-            flow_nesting_limit: MAX_DEPTH,
-            block_nesting_limit: MAX_DEPTH,
-        };
-        let part = &self.text[self.within.start..self.within.end];
         let mut document_count = 0;
-        for next in Parser::<StrInput>::new_from_str_with_options(part, options) {
+        for next in parser(&self.text[self.within.start..self.within.end]) {
             let (event, span) = next.map_err(|error| self.syntax_error(&error))?;
             let span = self.span_of(&span);
             match event {
@@ -120,7 +120,6 @@ impl Reader<'_> {
         span: Span,
     ) -> Result<(), Stop> {
         let span = self.trimmed(span, style);
-        self.tree.charge_scalar(value.len(), span)?;
         let nothing_written = style == ScalarStyle::Plain && span.start == span.end;
         let value = if nothing_written { "" } else { value };
         let (scalar, decoded) = self.resolve(value, style, tag, span);
@@ -134,6 +133,7 @@ impl Reader<'_> {
             self.anchor(anchor, &Node::new(span, anchored))?;
             return self.tree.key(key);
         }
+        self.tree.charge_scalar(value.len(), span)?;
         let span = match self.tree.key_end() {
             Some(key_end) if nothing_written => Span { start: key_end, end: key_end },
             _ => span,
@@ -184,7 +184,7 @@ impl Reader<'_> {
         }
         let scalar = resolve_tagged(&name, value).unwrap_or_else(|| {
             let found = resolve_plain(value).type_name();
-            let message = format!("the value is tagged !!{name} but is {found}");
+            let message = format!("the value is tagged !!{} but is {found}", shortened(&name));
             self.tree.report(ProblemKind::Type, span, |p| p, message);
             Scalar::String
         });
@@ -214,11 +214,12 @@ impl Reader<'_> {
         match scalar.into_key(value) {
             Some(name) => Key::Name(name, span),
             None => {
-                let (message, help) = if scalar == Scalar::Null {
-                    ("a key must not be null", format!("quote it: {}", quote(value)))
-                } else {
-                    ("the number is too large for a key", format!("quote it: {}", quote(value)))
+                let message = match scalar {
+                    Scalar::Null if value.is_empty() => "a key is missing here",
+                    Scalar::Null => "a key must not be null",
+                    _ => "the number is too large for a key",
                 };
+                let help = format!("quote it: {}", quote(value));
                 self.tree.report(ProblemKind::Syntax, span, |p| p.help(help), message);
                 Key::Broken
             }
@@ -282,15 +283,14 @@ impl Reader<'_> {
         if self.styles.last() != Some(&StructureStyle::Block) {
             return Ok(());
         }
-        let before = &self.text[self.within.start..span.start];
-        let line_start = before.rfind(['\n', '\r']).map_or(0, |at| at + 1);
-        match before[line_start..].find('\t') {
+        let line_start = yaml_syntax::line_start(self.text, self.within, span.start);
+        match self.text[line_start..span.start].find('\t') {
             None => Ok(()),
             Some(column) => {
-                let start = self.within.start + line_start + column;
-                let tab = Span { start, end: start + 1 };
+                let start = line_start + column;
+                let end = start + 1;
                 let kind = ErrorKind::TabInIndentation;
-                Err(Box::new(yaml_syntax::problem(&kind, tab)))
+                Err(Box::new(yaml_syntax::problem(&kind, Span { start, end })))
             }
         }
     }
@@ -312,14 +312,43 @@ impl Reader<'_> {
         if *error.kind() == ErrorKind::RecursionLimitExceeded {
             return too_deep(span);
         }
+        if *error.kind() == ErrorKind::InvalidQuotedScalarIndent {
+            return self.unclosed_quote(offset, span);
+        }
+        if let Some(problem) = yaml_syntax::long_key(error.kind(), self.text, self.within, span) {
+            return Box::new(problem);
+        }
         Box::new(yaml_syntax::problem(error.kind(), span))
+    }
+
+    /// A quoted string has run into text that is indented too little, which is
+    /// where the parser notices. What ails it is mostly its closing quote, and
+    /// reading up to here once more tells where the opening one is.
+    fn unclosed_quote(&self, offset: usize, here: Span) -> Stop {
+        let before = self.text[self.within.start..offset].trim_end_matches(BLANKS);
+        let quote = parser(before)
+            .find_map(Result::err)
+            .filter(|error| *error.kind() == ErrorKind::UnclosedQuotedScalar)
+            .and_then(|error| error.marker().byte_offset());
+        let Some(quote) = quote else {
+            return Box::new(yaml_syntax::problem(&ErrorKind::InvalidQuotedScalarIndent, here));
+        };
+        let start = self.within.start + quote;
+        let span = yaml_syntax::character_at(self.text, self.within, start);
+        let problem = yaml_syntax::problem(&ErrorKind::UnclosedQuotedScalar, span);
+        let rest = &self.text[offset..self.within.end];
+        Box::new(if rest.trim_matches(BLANKS).is_empty() {
+            problem
+        } else {
+            problem
+                .related(here, "the text here is indented too little to belong to it")
+                .help("close the quote, or indent all lines of the string further than its key")
+        })
     }
 
     fn stray_text(&self, span: Span) -> Stop {
         let span = yaml_syntax::character_at(self.text, self.within, span.start);
-        let message = "the document has ended before this text";
-        let help = "put a line `---` before the next document";
-        Box::new(Problem::new(ProblemKind::Syntax, span, message).help(help))
+        Box::new(yaml_syntax::problem(&ErrorKind::ExpectedDocumentStart, span))
     }
 
     /// The parser's span as one of the whole text.
@@ -338,11 +367,21 @@ impl Reader<'_> {
         match style {
             ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted => span,
             _ => {
-                let written = self.text[span.start..span.end].trim_end();
+                let written = self.text[span.start..span.end].trim_end_matches(BLANKS);
                 Span { start: span.start, end: span.start + written.len() }
             }
         }
     }
+}
+
+fn parser(text: &str) -> Parser<'_, StrInput<'_>> {
+    let options = granit_parser::options! {
+        emit_comments: false,
+        emit_unresolved_aliases: true,
+        flow_nesting_limit: MAX_DEPTH,
+        block_nesting_limit: MAX_DEPTH,
+    };
+    Parser::new_from_str_with_options(text, options)
 }
 
 /// The node with its spelling, where JSON would spell it differently.

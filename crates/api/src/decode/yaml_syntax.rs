@@ -5,6 +5,7 @@
 
 use granit_parser::ErrorKind;
 
+use super::chunk::BLANKS;
 use super::problem::{Problem, ProblemKind};
 use crate::diagnostic::Span;
 
@@ -23,8 +24,8 @@ pub(super) fn problem(kind: &ErrorKind, span: Span) -> Problem {
 pub(super) fn character_at(text: &str, within: Span, offset: usize) -> Span {
     let offset = text.floor_char_boundary(offset.clamp(within.start, within.end));
     let rest = &text[offset..within.end];
-    let start = if rest.trim_start().is_empty() {
-        let before = text[within.start..offset].trim_end();
+    let start = if rest.trim_start_matches(BLANKS).is_empty() {
+        let before = text[within.start..offset].trim_end_matches(BLANKS);
         let last = before.chars().next_back().map_or(0, char::len_utf8);
         within.start + before.len() - last
     } else {
@@ -41,13 +42,24 @@ pub(super) fn character_at(text: &str, within: Span, offset: usize) -> Span {
 /// of the value in which it met them.
 pub(super) fn culprit(kind: &ErrorKind, text: &str, within: Span, offset: usize) -> usize {
     let offset = text.floor_char_boundary(offset.clamp(within.start, within.end));
-    let rest = &text[offset..within.end];
+    let start = match kind {
+        // The tab may stand before the place or after it.
+        kind if is_about_tabs(kind) => line_start(text, within, offset),
+        _ => offset,
+    };
+    let rest = &text[start..within.end];
     let distance = match kind {
         kind if is_about_tabs(kind) => rest.find('\t'),
         ErrorKind::UnknownQuotedScalarEscape => find_unknown_escape(rest),
         _ => None,
     };
-    offset + distance.unwrap_or(0)
+    distance.map_or(offset, |distance| start + distance)
+}
+
+/// Where the line of this byte starts.
+pub(super) fn line_start(text: &str, within: Span, offset: usize) -> usize {
+    let before = &text[within.start..offset];
+    within.start + before.rfind(['\n', '\r']).map_or(0, |at| at + 1)
 }
 
 fn is_about_tabs(kind: &ErrorKind) -> bool {
@@ -75,9 +87,37 @@ fn find_unknown_escape(quoted: &str) -> Option<usize> {
     None
 }
 
+/// A key that is too long is not taken for one, and the parser then trips over
+/// its colon.
+pub(super) fn long_key(kind: &ErrorKind, text: &str, within: Span, span: Span) -> Option<Problem> {
+    /// YAML's own limit for a key without `?` before it.
+    const MAX_KEY_CHARS: usize = 1024;
+    if !matches!(
+        kind,
+        ErrorKind::MappingValueNotAllowed
+            | ErrorKind::SimpleKeyExpected
+            | ErrorKind::ExpectedFlowMappingSeparator
+    ) {
+        return None;
+    }
+    let line = &text[line_start(text, within, span.start)..span.start];
+    let key = line.trim_start_matches([' ', '-', '{', '[']);
+    let is_long = key.chars().count() > MAX_KEY_CHARS && !key.contains(": ");
+    is_long.then(|| {
+        let start = span.start - key.len();
+        let shown = key.chars().take(40).map(char::len_utf8).sum::<usize>();
+        let end = start + shown;
+        let message = format!("a key must not have more than {MAX_KEY_CHARS} characters");
+        Problem::new(ProblemKind::Limit, Span { start, end }, message)
+    })
+}
+
 const SPACES: &str = "indent with spaces";
 const ALIGN: &str =
     "keys of one mapping, and the dashes of one list, must start in the same column";
+/// What to do about text behind the end of a document.
+const STRAY: &str =
+    "start it in the column of the document's first key, or put a line `---` before it";
 const QUOTE: &str = "if this is meant as text, quote it";
 
 fn words(kind: &ErrorKind) -> (String, &'static str) {
@@ -88,6 +128,10 @@ fn words(kind: &ErrorKind) -> (String, &'static str) {
         E::DocumentIndicatorInQuotedScalar => (
             "a quoted string runs into the end of the document",
             "close the quote before the line `---`",
+        ),
+        E::InvalidQuotedScalarIndent => (
+            "a quoted string goes on here with too little indentation",
+            "close its quote, or indent its lines further than its key",
         ),
         E::UnclosedFlowCollection { open } => {
             return (format!("the bracket {open} is never closed"), "");
@@ -101,8 +145,10 @@ fn words(kind: &ErrorKind) -> (String, &'static str) {
         }
         E::ExpectedFlowMappingSeparator => ("expected `,` or `}` here", ""),
         E::ExpectedFlowSequenceSeparator => ("expected `,` or `]` here", ""),
+        E::InvalidColonPlacement => {
+            ("`key: value` is not allowed here", "check that every bracket above is closed")
+        }
         E::MappingValueNotAllowed
-        | E::InvalidColonPlacement
         | E::MappingKeyNotAllowed
         | E::FlowMappingValueAdjacentCollection => (
             "`key: value` is not allowed here",
@@ -115,8 +161,7 @@ fn words(kind: &ErrorKind) -> (String, &'static str) {
         E::InvalidIndentation
         | E::ExpectedBlockMappingKey
         | E::ExpectedBlockSequenceEntry
-        | E::InvalidFlowScalarIndent
-        | E::InvalidQuotedScalarIndent => ("the indentation does not fit what is above", ALIGN),
+        | E::InvalidFlowScalarIndent => ("the indentation does not fit what is above", ALIGN),
         E::BlockSequenceEntryNotAllowed | E::BlockEntryInFlowCollection => {
             ("a list item `- ` is not allowed here", ALIGN)
         }
@@ -161,9 +206,35 @@ fn words(kind: &ErrorKind) -> (String, &'static str) {
         }
         E::ExpectedNodeContent => ("a value is missing here", ""),
         E::ExpectedDocumentStart | E::InvalidDocumentEnd => {
-            ("the document has ended before this text", "put a line `---` before the next document")
+            ("the document has ended before this text", STRAY)
         }
+        E::UnexpectedEofBlockSequence
+        | E::UnexpectedEofBlockMapping
+        | E::UnexpectedEofImplicitFlowMapping
+        | E::UnexpectedEof => ("this is out of place", QUOTE),
         E::UndeclaredTagHandle => ("the tag's prefix is not declared", "remove the tag"),
+        E::MissingTagUri
+        | E::ExpectedTagBang
+        | E::InvalidGlobalTagCharacter
+        | E::InvalidTagTerminator
+        | E::InvalidTagEscape
+        | E::UnclosedVerbatimTag => {
+            ("this is not a tag", "a text that starts with `!` must be quoted")
+        }
+        E::MissingDirectiveName
+        | E::InvalidDirectiveName
+        | E::InvalidDirectiveTerminator
+        | E::MissingYamlVersion
+        | E::MissingYamlVersionSeparator
+        | E::YamlVersionTooLong
+        | E::UnsupportedYamlMajorVersion
+        | E::DuplicateVersionDirective
+        | E::DuplicateTagDirective
+        | E::DirectiveByteLimitExceeded { .. }
+        | E::TooManyReservedDirectiveParams { .. } => (
+            "this is not a directive that YAML knows",
+            "remove the line; a text that starts with % must be quoted",
+        ),
         _ => ("this is not valid YAML", ""),
     };
     (message.to_owned(), help)

@@ -5,6 +5,8 @@ use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
+use serde::Deserializer;
+
 use super::*;
 use crate::decode::read_str;
 
