@@ -5,9 +5,13 @@
 //! server does it, and never passes through a float. It does not know what is
 //! being measured.
 
+mod decimal;
+
 use std::cmp::Ordering;
 use std::fmt;
 use std::str::FromStr;
+
+use self::decimal::Decimal;
 
 /// A number of something, as `resources.limits` holds it.
 ///
@@ -30,6 +34,9 @@ pub enum QuantityError {
          '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
     )]
     Format,
+    /// There are no digits where some are needed.
+    #[error("unable to parse numeric part of quantity")]
+    Number,
     /// The suffix is none of the known ones.
     #[error("unable to parse quantity's suffix")]
     Suffix,
@@ -53,8 +60,8 @@ const MILLI: i64 = -3;
 const BINARY_MAX: u64 = i64::MAX as u64;
 /// Below this a binary quantity is written with a decimal suffix.
 const BINARY_MIN_WRITTEN: i64 = 1024;
-/// Up to this many digits the API server keeps the text it read.
-const FAST_DECIMAL_DIGITS: usize = 18;
+/// Up to this many digits are sure to fit an `i64`, the server's short way.
+const SIMPLE_DECIMAL_DIGITS: usize = 18;
 
 impl FromStr for Quantity {
     type Err = QuantityError;
@@ -62,7 +69,12 @@ impl FromStr for Quantity {
     fn from_str(text: &str) -> Result<Self, QuantityError> {
         let parts = Parts::split(text)?;
         let suffix = Suffix::interpret(parts.suffix).ok_or(QuantityError::Suffix)?;
-        let verbatim = (suffix.keeps_text(&parts)).then(|| text.to_owned());
+        let is_simple = suffix.is_simple_with(&parts);
+        if !is_simple && !parts.has_digits {
+            return Err(QuantityError::Number);
+        }
+        let is_kept = is_simple && suffix.looks_canonical_with(&parts);
+        let verbatim = is_kept.then(|| text.to_owned());
         let mut amount = parts.number();
         let format = match suffix {
             Suffix::Power10(exponent, format) => {
@@ -95,7 +107,7 @@ impl Quantity {
 
     /// Whether it is zero.
     pub fn is_zero(&self) -> bool {
-        self.amount.digits.is_empty()
+        self.amount.is_zero()
     }
 
     /// Whether it has no fraction.
@@ -210,6 +222,7 @@ impl Quantity {
 /// The pieces of a quantity's text.
 struct Parts<'a> {
     negative: bool,
+    has_digits: bool,
     /// Without leading zeros, but `0` when there is nothing else.
     whole: &'a str,
     fraction: &'a str,
@@ -232,13 +245,20 @@ impl<'a> Parts<'a> {
         if !leading_digits(after_sign).1.is_empty() {
             return Err(QuantityError::Format);
         }
+        let has_digits = !whole.is_empty() || !fraction.is_empty();
         let whole = whole.trim_start_matches('0');
         Ok(Self {
             negative: text.starts_with('-'),
+            has_digits,
             whole: if whole.is_empty() { "0" } else { whole },
             fraction,
             suffix,
         })
+    }
+
+    /// The power of ten of the last digit.
+    fn scale(&self, exponent: i32) -> i64 {
+        i64::from(exponent) - self.fraction.len() as i64
     }
 
     fn number(&self) -> Decimal {
@@ -287,169 +307,35 @@ impl Suffix {
         })
     }
 
-    /// Whether the API server prints the text it read: when its fast path takes
-    /// the number and a cheap look says that the text may be canonical.
-    fn keeps_text(self, parts: &Parts<'_>) -> bool {
-        let fraction_digits = parts.fraction.len();
-        let digits = parts.whole.len() + fraction_digits;
+    /// Whether the API server reads the number the short way, on which it
+    /// takes no digits for zero and may keep the text for printing.
+    fn is_simple_with(self, parts: &Parts<'_>) -> bool {
+        let digits = parts.whole.len() + parts.fraction.len();
         match self {
             Self::Power10(exponent, _) => {
-                let scale = i64::from(exponent) - fraction_digits as i64;
-                digits <= FAST_DECIMAL_DIGITS
-                    && scale >= NANO
-                    && scale % 3 == 0
-                    && !parts.whole.starts_with('0')
-                    && !format!("{}{}", parts.whole, parts.fraction).ends_with("000")
+                digits <= SIMPLE_DECIMAL_DIGITS && parts.scale(exponent) >= NANO
             }
             Self::Power2(exponent) => {
                 let room = 14 - i64::from(exponent) * 3 / 10;
-                fraction_digits == 0
-                    && digits as i64 <= room
-                    && parts.whole.parse::<u64>().is_ok_and(|number| number & 7 != 0)
+                parts.fraction.is_empty() && digits as i64 <= room
             }
         }
     }
-}
 
-/// An exact decimal number: `digits * 10^exponent`.
-///
-/// The digits are ASCII, with no zero at either end, so that equal numbers are
-/// equal values and a huge exponent costs nothing.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Decimal {
-    negative: bool,
-    digits: Vec<u8>,
-    exponent: i64,
-}
-
-impl Decimal {
-    const ZERO: Self = Self { negative: false, digits: Vec::new(), exponent: 0 };
-
-    fn new(negative: bool, mut digits: Vec<u8>, mut exponent: i64) -> Self {
-        while digits.last() == Some(&b'0') {
-            digits.pop();
-            exponent += 1;
+    /// Whether a look that is cheaper than printing finds the text canonical.
+    fn looks_canonical_with(self, parts: &Parts<'_>) -> bool {
+        match self {
+            Self::Power10(exponent, _) => {
+                let digits = format!("{}{}", parts.whole, parts.fraction);
+                parts.scale(exponent) % 3 == 0
+                    && !digits.starts_with('0')
+                    && !digits.ends_with("000")
+            }
+            Self::Power2(_) => {
+                let number = parts.whole.parse::<u64>();
+                number.is_ok_and(|number| number & 7 != 0)
+            }
         }
-        let zeros = digits.iter().take_while(|digit| **digit == b'0').count();
-        digits.drain(..zeros);
-        if digits.is_empty() {
-            return Self::ZERO;
-        }
-        Self { negative, digits, exponent }
-    }
-
-    fn times_power_of_two(&self, exponent: u32) -> Self {
-        let factor = 1_u128 << exponent;
-        let mut product = Vec::with_capacity(self.digits.len() + 20);
-        let mut carry = 0;
-        for digit in self.digits.iter().rev() {
-            carry += u128::from(digit - b'0') * factor;
-            product.push(b'0' + (carry % 10) as u8);
-            carry /= 10;
-        }
-        while carry > 0 {
-            product.push(b'0' + (carry % 10) as u8);
-            carry /= 10;
-        }
-        product.reverse();
-        Self::new(self.negative, product, self.exponent)
-    }
-
-    /// The nearest multiple of `10^exponent` away from zero.
-    fn round_up(&self, exponent: i64) -> Self {
-        let Ok(dropped) = usize::try_from(exponent - self.exponent) else {
-            return self.clone();
-        };
-        if dropped == 0 || self.digits.is_empty() {
-            return self.clone();
-        }
-        let kept = self.digits.len().saturating_sub(dropped);
-        let mut digits = vec![b'0'];
-        digits.extend_from_slice(&self.digits[..kept]);
-        // What is dropped is not zero, since the last digit never is.
-        let mut at = digits.len() - 1;
-        while digits[at] == b'9' {
-            digits[at] = b'0';
-            at -= 1;
-        }
-        digits[at] += 1;
-        Self::new(self.negative, digits, exponent)
-    }
-
-    fn cut_to(self, max: u64) -> Self {
-        let limit = Self::new(self.negative, max.to_string().into_bytes(), 0);
-        match self.cmp_magnitude(&limit) {
-            Ordering::Greater => limit,
-            Ordering::Less | Ordering::Equal => self,
-        }
-    }
-
-    fn plus(&self, other: &Self) -> Self {
-        let sum = self.to_nanos().saturating_add(other.to_nanos());
-        let digits = sum.unsigned_abs().to_string().into_bytes();
-        Self::new(sum < 0, digits, NANO)
-    }
-
-    fn to_nanos(&self) -> i128 {
-        let magnitude = self.scaled_to(NANO).unwrap_or(i128::MAX);
-        if self.negative { -magnitude } else { magnitude }
-    }
-
-    /// A whole number as an `i64`, or the nearest there is.
-    fn to_i64_saturating(&self) -> i64 {
-        let magnitude = self.scaled_to(0).unwrap_or(i128::MAX);
-        let signed = if self.negative { -magnitude } else { magnitude };
-        i64::try_from(signed).unwrap_or(if self.negative { i64::MIN } else { i64::MAX })
-    }
-
-    /// The magnitude in steps of `10^exponent`, of which it is a multiple.
-    fn scaled_to(&self, exponent: i64) -> Option<i128> {
-        if self.digits.is_empty() {
-            return Some(0);
-        }
-        let digits = std::str::from_utf8(&self.digits).expect("digits are ASCII");
-        let zeros = u32::try_from(self.exponent - exponent).ok()?;
-        digits.parse::<i128>().ok()?.checked_mul(10_i128.checked_pow(zeros)?)
-    }
-
-    /// Digits and an exponent that is a multiple of three and at most `max`.
-    fn in_thousands(&self, max: i64) -> (String, i64) {
-        let exponent = (self.exponent - self.exponent.rem_euclid(3)).min(max);
-        let mut digits = self.digits.clone();
-        let zeros = usize::try_from(self.exponent - exponent).expect("the exponent only sank");
-        digits.resize(digits.len() + zeros, b'0');
-        let digits = String::from_utf8(digits).expect("digits are ASCII");
-        (digits, exponent)
-    }
-
-    fn cmp(&self, other: &Self) -> Ordering {
-        let sign = |number: &Self| match (number.digits.is_empty(), number.negative) {
-            (true, _) => 0,
-            (false, true) => -1,
-            (false, false) => 1,
-        };
-        match (sign(self), sign(other)) {
-            (1, 1) => self.cmp_magnitude(other),
-            (-1, -1) => other.cmp_magnitude(self),
-            (mine, theirs) => mine.cmp(&theirs),
-        }
-    }
-
-    fn cmp_magnitude(&self, other: &Self) -> Ordering {
-        match (self.digits.is_empty(), other.digits.is_empty()) {
-            (true, true) => Ordering::Equal,
-            (true, false) => Ordering::Less,
-            (false, true) => Ordering::Greater,
-            // With the leading digits in the same place, the digits compare as text.
-            (false, false) => self
-                .magnitude_order()
-                .cmp(&other.magnitude_order())
-                .then_with(|| self.digits.cmp(&other.digits)),
-        }
-    }
-
-    fn magnitude_order(&self) -> i64 {
-        self.exponent + self.digits.len() as i64
     }
 }
 

@@ -13,7 +13,13 @@ use stint_api::decode::{
     self, Document, MAX_DOCUMENT_BYTES, MAX_DOCUMENTS_PER_FILE, MAX_FILE_BYTES,
     MAX_PROBLEMS_PER_DOCUMENT, Node, NodeValue, ProblemKind,
 };
+use stint_api::defaults::job::default_job;
 use stint_api::diagnostic::Span;
+use stint_api::feature_gates::FeatureGates;
+use stint_api::manifest::Checker;
+use stint_api::prepare::prepare_for_create;
+use stint_api::validation::job::validate_job;
+use stint_api::view::JobView;
 
 /// Reads a text, checks what holds for every text, and gives back the documents.
 fn examine(text: &[u8]) -> Vec<Document> {
@@ -34,12 +40,38 @@ fn examine(text: &[u8]) -> Vec<Document> {
             }
         }
     }
+    if let Ok(text) = std::str::from_utf8(text) {
+        check_findings(text);
+    }
     documents
 }
 
-/// What happens to a Job after it was read.
-fn process(job: Job) {
+/// What happens to a Job after it was read: it is defaulted, validated, and written.
+fn process(mut job: Job) {
+    let gates = FeatureGates::default();
+    job.metadata.uid = Some("uid".to_owned());
+    prepare_for_create(&mut job, &gates);
+    let errors = validate_job(&job);
     serde_json::to_string(&job).expect("a Job that was read can be written");
+    default_job(&mut job, &gates);
+    let mut again = job.clone();
+    default_job(&mut again, &gates);
+    assert_eq!(job, again, "defaulting twice is not once");
+    // What validation lets pass, everyone inside can work with.
+    if errors.is_empty() {
+        JobView::parse(&job).expect("a valid Job has a view");
+    }
+}
+
+/// The whole way of `stint check`: every finding has its place.
+fn check_findings(text: &str) {
+    for document in Checker::default().check(text) {
+        check_span(text.as_bytes(), document.span);
+        for found in &document.diagnostics {
+            assert!(!found.message.is_empty());
+            check_span(text.as_bytes(), found.span);
+        }
+    }
 }
 
 fn check_span(text: &[u8], span: Span) {

@@ -10,7 +10,9 @@ mod volume;
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::{PodSpec, PodTemplateSpec, ResourceRequirements};
+use k8s_openapi::api::core::v1::{
+    PodSpec, PodTemplateSpec, ResourceFieldSelector, ResourceRequirements,
+};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity as QuantityText;
 
 use crate::quantity::Quantity;
@@ -71,12 +73,16 @@ fn round_up(list: &mut Option<BTreeMap<String, QuantityText>>) {
 }
 
 /// Writes a quantity that is not a resource as the server would.
-fn rewrite(amount: &mut Option<QuantityText>) {
-    if let Some(amount) = amount
-        && let Ok(quantity) = amount.0.trim().parse::<Quantity>()
-    {
+fn rewrite(amount: &mut QuantityText) {
+    if let Ok(quantity) = amount.0.trim().parse::<Quantity>() {
         amount.0 = quantity.to_string();
     }
+}
+
+/// A divisor is no pointer in Go, so that an absent one comes back as zero.
+fn default_divisor(reference: &mut ResourceFieldSelector) {
+    let zero = || QuantityText("0".to_owned());
+    rewrite(reference.divisor.get_or_insert_with(zero));
 }
 
 fn default_text(field: &mut Option<String>, value: &str) {

@@ -65,7 +65,7 @@ fn entry_of(node: &Node, path: &FieldPath, value: Option<&Value>) -> Option<Span
     let by_value = || {
         let entry = entries.iter().find(|entry| match &entry.value.value {
             NodeValue::String(value) => value == text,
-            NodeValue::Number(_) => entry.value.to_json().to_string() == text,
+            NodeValue::Number(number) => number.to_string() == text,
             NodeValue::Null | NodeValue::Bool(_) | NodeValue::List(_) | NodeValue::Map(_) => false,
         })?;
         Some(entry.value.span)

@@ -89,6 +89,9 @@ fn a_text_that_is_no_quantity_says_why() {
     for text in ["1i", "1ki", "1e", "1ee3", "1K", "1Mi5", "--1", "1e+"] {
         assert_eq!(text.parse::<Quantity>(), Err(QuantityError::Suffix), "{text:?}");
     }
+    for text in ["Pi", "-Ei", ".Pi", "e-10"] {
+        assert_eq!(text.parse::<Quantity>(), Err(QuantityError::Number), "{text:?}");
+    }
     assert_eq!(
         QuantityError::Format.to_string(),
         "quantities must match the regular expression \

@@ -83,27 +83,7 @@ pub fn validate_object_meta_update(
         let at = path.child("generation");
         errors.push(FieldError::invalid(&at, generation, "must not be decremented"));
     }
-    validate_same(text(&new.name), text(&old.name), &path.child("name"), errors);
-    validate_same(text(&new.namespace), text(&old.namespace), &path.child("namespace"), errors);
-    validate_same(text(&new.uid), text(&old.uid), &path.child("uid"), errors);
-    validate_same(
-        &new.creation_timestamp,
-        &old.creation_timestamp,
-        &path.child("creationTimestamp"),
-        errors,
-    );
-    validate_same(
-        &new.deletion_timestamp,
-        &old.deletion_timestamp,
-        &path.child("deletionTimestamp"),
-        errors,
-    );
-    validate_same(
-        &new.deletion_grace_period_seconds,
-        &old.deletion_grace_period_seconds,
-        &path.child("deletionGracePeriodSeconds"),
-        errors,
-    );
+    validate_identity(new, old, path, errors);
     validate_labels(new.labels.as_ref(), &path.child("labels"), errors);
     validate_annotations(new.annotations.as_ref(), &path.child("annotations"), errors);
     let owners = items(&new.owner_references);
@@ -152,6 +132,36 @@ pub fn validate_annotations(
     if total_bytes > ANNOTATIONS_MAX_BYTES {
         errors.push(FieldError::too_long(path, ANNOTATIONS_MAX_BYTES));
     }
+}
+
+/// What an object is, when it came and when it goes is not its writer's to say.
+fn validate_identity(
+    new: &ObjectMeta,
+    old: &ObjectMeta,
+    path: &Path<'_>,
+    errors: &mut Vec<FieldError>,
+) {
+    let texts = [
+        ("name", &new.name, &old.name),
+        ("namespace", &new.namespace, &old.namespace),
+        ("uid", &new.uid, &old.uid),
+    ];
+    for (field, new, old) in texts {
+        validate_same(text(new), text(old), &path.child(field), errors);
+    }
+    let times = [
+        ("creationTimestamp", &new.creation_timestamp, &old.creation_timestamp),
+        ("deletionTimestamp", &new.deletion_timestamp, &old.deletion_timestamp),
+    ];
+    for (field, new, old) in times {
+        validate_same(new, old, &path.child(field), errors);
+    }
+    validate_same(
+        new.deletion_grace_period_seconds,
+        old.deletion_grace_period_seconds,
+        &path.child("deletionGracePeriodSeconds"),
+        errors,
+    );
 }
 
 fn validate_owner_references(

@@ -3,7 +3,7 @@
 use k8s_openapi::api::core::v1::{Container, EnvVar, HTTPGetAction, Lifecycle, Probe};
 
 use super::image::default_pull_policy;
-use super::{default_number, default_resources, default_text, rewrite};
+use super::{default_divisor, default_number, default_resources, default_text};
 
 /// Fills in what a container leaves out.
 pub(super) fn default_container(container: &mut Container) {
@@ -17,6 +17,8 @@ pub(super) fn default_container(container: &mut Container) {
     for variable in container.env.iter_mut().flatten() {
         default_env_var(variable);
     }
+    // The API server writes `resources: {}` where nothing is asked for.
+    container.resources.get_or_insert_default();
     default_resources(&mut container.resources);
     let probes = [
         &mut container.liveness_probe,
@@ -39,7 +41,7 @@ fn default_env_var(variable: &mut EnvVar) {
         default_text(&mut reference.api_version, "v1");
     }
     if let Some(reference) = &mut source.resource_field_ref {
-        rewrite(&mut reference.divisor);
+        default_divisor(reference);
     }
     if let Some(reference) = &mut source.file_key_ref {
         reference.optional.get_or_insert(false);

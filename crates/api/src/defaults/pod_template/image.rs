@@ -51,16 +51,18 @@ fn is_hex_id(image: &str) -> bool {
 
 /// `domain/component/…`, where the first part is a domain if it looks like one.
 fn is_name(name: &str) -> bool {
-    let path = match name.split_once('/') {
+    let (path, implied_bytes) = match name.split_once('/') {
         Some((first, rest)) if is_domain_like(first) => {
             if !is_domain(first) {
                 return false;
             }
-            rest
+            (rest, 0)
         }
-        _ => name,
+        Some(_) => (name, 0),
+        // A single name stands for one of Docker's own library.
+        None => (name, "library/".len()),
     };
-    path.len() <= NAME_MAX_BYTES && path.split('/').all(is_component)
+    implied_bytes + path.len() <= NAME_MAX_BYTES && path.split('/').all(is_component)
 }
 
 fn is_domain_like(part: &str) -> bool {
@@ -130,6 +132,7 @@ mod tests {
         let with_digest = format!("busybox@{digest}");
         let with_both = format!("busybox:latest@{digest}");
         let id = "a".repeat(64);
+        let (longest, too_long) = ("a".repeat(247), "a".repeat(248));
         let rows = [
             ("busybox", Some("latest")),
             ("busybox:1.36", Some("1.36")),
@@ -139,6 +142,8 @@ mod tests {
             ("a__b.c--d", Some("latest")),
             (with_digest.as_str(), Some("")),
             (with_both.as_str(), Some("latest")),
+            (longest.as_str(), Some("latest")),
+            (too_long.as_str(), None),
             (id.as_str(), None),
             ("", None),
             ("Busybox", None),

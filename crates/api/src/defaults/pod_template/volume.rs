@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::{
 };
 
 use super::image::default_pull_policy;
-use super::{default_text, rewrite, round_up};
+use super::{default_divisor, default_text, rewrite, round_up};
 
 /// `rw-r--r--`, for files made from objects.
 const FILE_MODE: i32 = 0o644;
@@ -17,8 +17,10 @@ pub(super) fn default_volume(volume: &mut Volume) {
     if has_no_source(volume) {
         volume.empty_dir = Some(EmptyDirVolumeSource::default());
     }
-    if let Some(source) = &mut volume.empty_dir {
-        rewrite(&mut source.size_limit);
+    if let Some(source) = &mut volume.empty_dir
+        && let Some(size) = &mut source.size_limit
+    {
+        rewrite(size);
     }
     if let Some(source) = &mut volume.image {
         let image = source.reference.as_deref().unwrap_or("");
@@ -43,6 +45,7 @@ pub(super) fn default_volume(volume: &mut Volume) {
     if let Some(source) = &mut volume.ephemeral
         && let Some(claim) = &mut source.volume_claim_template
     {
+        claim.metadata.get_or_insert_default();
         claim.spec.volume_mode.get_or_insert("Filesystem".to_owned());
         if let Some(resources) = &mut claim.spec.resources {
             round_up(&mut resources.limits);
@@ -63,7 +66,7 @@ fn default_files(files: &mut Option<Vec<DownwardAPIVolumeFile>>) {
             default_text(&mut reference.api_version, "v1");
         }
         if let Some(reference) = &mut file.resource_field_ref {
-            rewrite(&mut reference.divisor);
+            default_divisor(reference);
         }
     }
 }

@@ -1,4 +1,6 @@
 //! Which nodes and which other Pods a Pod wants to be near or away from.
+//!
+//! Which nodes and Pods there are is not known here.
 
 use k8s_openapi::api::core::v1::{
     Affinity, NodeAffinity, NodeSelectorRequirement, NodeSelectorTerm, PodAffinityTerm,

@@ -1,4 +1,6 @@
 //! What a Pod says of names and addresses: DNS, host names, host ports.
+//!
+//! Whether a name resolves or a port is free is not known here.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 

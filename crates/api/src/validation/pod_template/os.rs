@@ -1,4 +1,6 @@
 //! The operating system a Pod asks for, and the fields that go with it.
+//!
+//! What those fields hold is judged elsewhere.
 
 use k8s_openapi::api::core::v1::PodSpec;
 

@@ -1,4 +1,6 @@
 //! Resources of the Pod as a whole, and that its containers fit into them.
+//!
+//! What each container asks for is judged with the container.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,6 @@
 //! How evenly Pods spread over zones, nodes and the like.
+//!
+//! Which zones there are is not known here.
 
 use k8s_openapi::api::core::v1::TopologySpreadConstraint;
 

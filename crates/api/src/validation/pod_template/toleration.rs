@@ -1,4 +1,6 @@
 //! Which taints a Pod tolerates.
+//!
+//! Which taints there are is not known here.
 
 use k8s_openapi::api::core::v1::Toleration;
 
@@ -34,33 +36,37 @@ fn validate_toleration(toleration: &Toleration, path: &Path<'_>, errors: &mut Ve
         let detail = "effect must be 'NoExecute' when `tolerationSeconds` is set";
         errors.push(FieldError::invalid(&effect_path, effect, detail));
     }
+    validate_operator(operator, value, &operator_path, errors);
+    if !effect.is_empty() {
+        let effects = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
+        validate_one_of_or_empty(effect, &effects, &effect_path, errors);
+    }
+}
+
+fn validate_operator(operator: &str, value: &str, path: &Path<'_>, errors: &mut Vec<FieldError>) {
     match operator {
         "" | "Equal" => {
             let wrong = identifier::label_value(value);
             if !wrong.is_empty() {
-                let error = FieldError::invalid(&operator_path, value, wrong.join(";"));
+                let error = FieldError::invalid(path, value, wrong.join(";"));
                 errors.push(error);
             }
         }
         "Exists" => {
             if !value.is_empty() {
                 let detail = "value must be empty when `operator` is 'Exists'";
-                errors.push(FieldError::invalid(&operator_path, value, detail));
+                errors.push(FieldError::invalid(path, value, detail));
             }
         }
         // The comparisons are behind a feature gate that is off; upstream lists
         // them as supported all the same.
         "Lt" | "Gt" => {
             let supported = ["Equal", "Exists", "Lt", "Gt"];
-            errors.push(FieldError::not_supported(&operator_path, operator, &supported));
+            errors.push(FieldError::not_supported(path, operator, &supported));
         }
         _ => {
             let supported = ["Equal", "Exists"];
-            errors.push(FieldError::not_supported(&operator_path, operator, &supported));
+            errors.push(FieldError::not_supported(path, operator, &supported));
         }
-    }
-    if !effect.is_empty() {
-        let effects = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
-        validate_one_of_or_empty(effect, &effects, &effect_path, errors);
     }
 }

@@ -14,7 +14,8 @@ use k8s_openapi::api::core::v1::{
 use super::container::validate_pull_policy;
 use super::field_ref::{validate_field_ref, validate_resource_ref};
 use super::local_path::{validate_local_path, validate_no_backsteps};
-use super::{items, legacy_volume, projected_volume, push_invalid, text, volume_claim};
+use super::{items, push_invalid, text};
+use super::{legacy_volume as legacy, projected_volume, volume_claim};
 use crate::field_error::FieldError;
 use crate::field_path::Path;
 use crate::identifier;
@@ -127,48 +128,44 @@ fn validate_source(volume: &Volume, path: &Path<'_>, errors: &mut Vec<FieldError
     let mut sources = Sources { path, errors, has_one: false };
     sources.take(&volume.empty_dir, "emptyDir", validate_empty_dir);
     sources.take(&volume.host_path, "hostPath", validate_host_path);
-    sources.take(&volume.git_repo, "gitRepo", legacy_volume::validate_git_repo);
+    sources.take(&volume.git_repo, "gitRepo", legacy::validate_git_repo);
     sources.take_as(
         &volume.gce_persistent_disk,
         "gcePersistentDisk",
         "persistentDisk",
-        legacy_volume::validate_gce_disk,
+        legacy::validate_gce_disk,
     );
     sources.take(
         &volume.aws_elastic_block_store,
         "awsElasticBlockStore",
-        legacy_volume::validate_aws_disk,
+        legacy::validate_aws_disk,
     );
     sources.take(&volume.secret, "secret", validate_secret);
     sources.take(&volume.nfs, "nfs", validate_nfs);
-    sources.take(&volume.iscsi, "iscsi", legacy_volume::validate_iscsi);
+    sources.take(&volume.iscsi, "iscsi", legacy::validate_iscsi);
     if let Some(iscsi) = &volume.iscsi {
-        legacy_volume::validate_iscsi_name(&volume.name, iscsi, path, sources.errors);
+        legacy::validate_iscsi_name(&volume.name, iscsi, path, sources.errors);
     }
-    sources.take(&volume.glusterfs, "glusterfs", legacy_volume::validate_glusterfs);
-    sources.take(&volume.flocker, "flocker", legacy_volume::validate_flocker);
+    sources.take(&volume.glusterfs, "glusterfs", legacy::validate_glusterfs);
+    sources.take(&volume.flocker, "flocker", legacy::validate_flocker);
     sources.take(&volume.persistent_volume_claim, "persistentVolumeClaim", validate_claim);
-    sources.take(&volume.rbd, "rbd", legacy_volume::validate_rbd);
-    sources.take(&volume.cinder, "cinder", legacy_volume::validate_cinder);
-    sources.take_as(&volume.cephfs, "cephFS", "cephfs", legacy_volume::validate_cephfs);
-    sources.take(&volume.quobyte, "quobyte", legacy_volume::validate_quobyte);
+    sources.take(&volume.rbd, "rbd", legacy::validate_rbd);
+    sources.take(&volume.cinder, "cinder", legacy::validate_cinder);
+    sources.take_as(&volume.cephfs, "cephFS", "cephfs", legacy::validate_cephfs);
+    sources.take(&volume.quobyte, "quobyte", legacy::validate_quobyte);
     // Upstream misspells the first of these two.
     sources.take_as(&volume.downward_api, "downwarAPI", "downwardAPI", validate_downward_api);
-    sources.take(&volume.fc, "fc", legacy_volume::validate_fc);
-    sources.take(&volume.flex_volume, "flexVolume", legacy_volume::validate_flex);
+    sources.take(&volume.fc, "fc", legacy::validate_fc);
+    sources.take(&volume.flex_volume, "flexVolume", legacy::validate_flex);
     sources.take(&volume.config_map, "configMap", validate_config_map);
-    sources.take(&volume.azure_file, "azureFile", legacy_volume::validate_azure_file);
-    sources.take(&volume.vsphere_volume, "vsphereVolume", legacy_volume::validate_vsphere);
-    sources.take(
-        &volume.photon_persistent_disk,
-        "photonPersistentDisk",
-        legacy_volume::validate_photon,
-    );
-    sources.take(&volume.portworx_volume, "portworxVolume", legacy_volume::validate_portworx);
-    sources.take(&volume.azure_disk, "azureDisk", legacy_volume::validate_azure_disk);
-    sources.take(&volume.storageos, "storageos", legacy_volume::validate_storage_os);
+    sources.take(&volume.azure_file, "azureFile", legacy::validate_azure_file);
+    sources.take(&volume.vsphere_volume, "vsphereVolume", legacy::validate_vsphere);
+    sources.take(&volume.photon_persistent_disk, "photonPersistentDisk", legacy::validate_photon);
+    sources.take(&volume.portworx_volume, "portworxVolume", legacy::validate_portworx);
+    sources.take(&volume.azure_disk, "azureDisk", legacy::validate_azure_disk);
+    sources.take(&volume.storageos, "storageos", legacy::validate_storage_os);
     sources.take(&volume.projected, "projected", projected_volume::validate_projected);
-    sources.take(&volume.scale_io, "scaleIO", legacy_volume::validate_scale_io);
+    sources.take(&volume.scale_io, "scaleIO", legacy::validate_scale_io);
     sources.take(&volume.csi, "csi", validate_csi);
     sources.take(&volume.ephemeral, "ephemeral", volume_claim::validate_ephemeral);
     sources.take(&volume.image, "image", validate_image);

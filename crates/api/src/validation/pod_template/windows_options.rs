@@ -1,5 +1,7 @@
 //! Windows options of a security context, and containers that run on the
 //! Windows host itself.
+//!
+//! Whether there is a Windows node is not known here.
 
 use k8s_openapi::api::core::v1::{PodSpec, WindowsSecurityContextOptions};
 

@@ -1,0 +1,5 @@
+//! The rules of Jobs and Pod templates as data, each true to a real API server.
+
+mod job;
+mod pod;
+mod rows;
