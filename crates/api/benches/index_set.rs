@@ -3,6 +3,7 @@
 //! `cargo bench -p stint-api` prints the median of several runs. Nothing here is
 //! asserted: timings belong to docs/benchmarks.md.
 
+use std::collections::BTreeSet;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
@@ -22,6 +23,22 @@ fn main() {
             set.insert(index);
         }
         set.to_string().len() as u64
+    });
+    report("  the same inserts into a BTreeSet of indexes", || {
+        let mut set = BTreeSet::new();
+        for &index in &scattered {
+            set.insert(index);
+        }
+        set.len() as u64
+    });
+    report("  the same inserts into one sorted vector", || {
+        let mut set = Vec::new();
+        for &index in &scattered {
+            if let Err(place) = set.binary_search(&index) {
+                set.insert(place, index);
+            }
+        }
+        set.len() as u64
     });
     report("100,000 scattered inserts", || {
         let mut set = IndexSet::new();

@@ -21,6 +21,7 @@ pub const NAMES: &[&str] = &[
     MANAGED_ELSEWHERE,
     MANUAL_SELECTOR,
     NAME_NOT_DNS_LABEL,
+    NEGATIVE_GRACE_PERIOD,
     NEVER_STARTS,
     NO_COMMAND,
     PER_INDEX_ON_FAILURE,
@@ -37,6 +38,7 @@ pub const IMAGE_IGNORED: &str = "image-ignored";
 const MANAGED_ELSEWHERE: &str = "managed-elsewhere";
 const MANUAL_SELECTOR: &str = "manual-selector";
 const NAME_NOT_DNS_LABEL: &str = "name-not-dns-label";
+const NEGATIVE_GRACE_PERIOD: &str = "negative-grace-period";
 const NEVER_STARTS: &str = "never-starts";
 const NO_COMMAND: &str = "no-command";
 const PER_INDEX_ON_FAILURE: &str = "per-index-on-failure";
@@ -74,7 +76,9 @@ pub fn advise(job: &Job, gates: &FeatureGates) -> Vec<Advice> {
         advise_on_ownership(spec, &path, &mut found);
         if let Some(pod) = &spec.template.spec {
             let template = path.child("template");
-            advise_on_containers(pod, &template.child("spec"), &mut found);
+            let path = template.child("spec");
+            advise_on_grace_period(pod, &path, &mut found);
+            advise_on_containers(pod, &path, &mut found);
         }
     }
     if job.status.is_some() {
@@ -225,6 +229,17 @@ fn advise_on_ownership(spec: &JobSpec, path: &Path<'_>, found: &mut Vec<Advice>)
             &path.child("managedBy"),
             format!("only the controller {manager:?} runs this Job; everyone else leaves it alone"),
             "leave managedBy out unless that controller is installed",
+        ));
+    }
+}
+
+fn advise_on_grace_period(pod: &PodSpec, path: &Path<'_>, found: &mut Vec<Advice>) {
+    if pod.termination_grace_period_seconds.is_some_and(|seconds| seconds < 0) {
+        found.push(Advice::new(
+            NEGATIVE_GRACE_PERIOD,
+            &path.child("terminationGracePeriodSeconds"),
+            "a negative grace period is accepted, and then raised to 1 second",
+            "set the seconds a container may take to end after SIGTERM",
         ));
     }
 }
@@ -423,6 +438,17 @@ mod tests {
             none()
         );
         assert_eq!(with(json!([]), json!(["$X"])), none());
+    }
+
+    #[test]
+    fn a_negative_grace_period() {
+        let spec = |seconds: i64| {
+            let pod = json!({"terminationGracePeriodSeconds": seconds, "containers": []});
+            json!({"template": {"spec": pod}})
+        };
+        let path = "spec.template.spec.terminationGracePeriodSeconds";
+        assert_eq!(advice(spec(-1)), [format!("negative-grace-period {path}")]);
+        assert_eq!(advice(spec(0)), none());
     }
 
     #[test]

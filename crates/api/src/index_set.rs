@@ -6,15 +6,15 @@
 //! `0-2147483646` is one interval.
 //!
 //! ```text
-//!   chunks ──▶ [ first=0   | 0-3  7  9-12 … ]   at most CHUNK_MAX intervals each,
-//!              [ first=640 | 640  644-650 … ]   sorted, disjoint, never touching
-//!              [ …                          ]
+//!   firsts   chunks
+//!   0        [ 0-3  7  9-12 … ]   at most CHUNK_MAX intervals each,
+//!   640      [ 640  644-650 … ]   sorted, disjoint, never touching
+//!   …        [ …              ]
 //! ```
 //!
 //! A change finds its chunk by binary search over the chunks' first indexes, its
 //! interval by binary search in the chunk, and moves at most one chunk's worth of
-//! intervals. One sorted vector would move half the set per insert (seconds for
-//! 10^5 scattered ones); a tree would walk down three times where this looks once.
+//! intervals. Against one sorted vector and a tree: docs/benchmarks.md.
 
 mod interval;
 mod parse;
@@ -33,20 +33,15 @@ const CHUNK_MAX: usize = 128;
 /// A set of indexes from 0 to 2147483646.
 #[derive(Clone, Default)]
 pub struct IndexSet {
-    chunks: Vec<Chunk>,
+    /// The first index of each chunk, side by side: the search over chunks stays in a
+    /// few cache lines.
+    firsts: Vec<u32>,
+    /// Runs of neighbouring intervals, none of them empty.
+    chunks: Vec<Vec<Interval>>,
     /// The number of indexes in the set.
     count: u64,
     /// The number of intervals in all chunks.
     interval_count: usize,
-}
-
-/// A run of neighbouring intervals; never empty.
-#[derive(Clone)]
-struct Chunk {
-    /// The first index of the first interval, kept beside the pointer so that the
-    /// search over chunks stays in one piece of memory.
-    first: u32,
-    intervals: Vec<Interval>,
 }
 
 /// Where an interval is.
@@ -156,12 +151,12 @@ impl IndexSet {
 
     /// The highest index.
     pub fn last(&self) -> Option<u32> {
-        self.chunks.last().and_then(|chunk| chunk.intervals.last()).map(|interval| interval.last)
+        self.chunks.last().and_then(|chunk| chunk.last()).map(|interval| interval.last)
     }
 
     /// The intervals in increasing order; no two of them touch.
     pub fn intervals(&self) -> impl Iterator<Item = Interval> + '_ {
-        self.chunks.iter().flat_map(|chunk| chunk.intervals.iter().copied())
+        self.chunks.iter().flatten().copied()
     }
 
     /// The indexes in increasing order.
@@ -172,7 +167,7 @@ impl IndexSet {
     /// Drops every index at or above `limit`, as when an elastic Job is scaled down.
     pub fn cut(&mut self, limit: u32) {
         while let Some(chunk) = self.chunks.last_mut() {
-            let Some(last) = chunk.intervals.last_mut() else { unreachable!("no chunk is empty") };
+            let Some(last) = chunk.last_mut() else { unreachable!("no chunk is empty") };
             if last.last < limit {
                 return;
             }
@@ -183,9 +178,10 @@ impl IndexSet {
             }
             self.count -= last.count();
             self.interval_count -= 1;
-            chunk.intervals.pop();
-            if chunk.intervals.is_empty() {
+            chunk.pop();
+            if chunk.is_empty() {
                 self.chunks.pop();
+                self.firsts.pop();
             }
         }
     }
@@ -274,9 +270,8 @@ impl IndexSet {
     }
 
     fn last_starting_at_or_before(&self, index: u32) -> Option<Position> {
-        let chunk = self.chunks.partition_point(|chunk| chunk.first <= index).checked_sub(1)?;
-        let intervals = &self.chunks[chunk].intervals;
-        let offset = intervals.partition_point(|interval| interval.first <= index) - 1;
+        let chunk = self.firsts.partition_point(|&first| first <= index).checked_sub(1)?;
+        let offset = self.chunks[chunk].partition_point(|interval| interval.first <= index) - 1;
         Some(Position { chunk, offset })
     }
 
@@ -285,7 +280,7 @@ impl IndexSet {
         let Some(Position { chunk, offset }) = position else {
             return (!self.chunks.is_empty()).then_some(Position { chunk: 0, offset: 0 });
         };
-        if offset + 1 < self.chunks[chunk].intervals.len() {
+        if offset + 1 < self.chunks[chunk].len() {
             Some(Position { chunk, offset: offset + 1 })
         } else {
             (chunk + 1 < self.chunks.len()).then_some(Position { chunk: chunk + 1, offset: 0 })
@@ -293,17 +288,17 @@ impl IndexSet {
     }
 
     fn at(&self, position: Position) -> Interval {
-        self.chunks[position.chunk].intervals[position.offset]
+        self.chunks[position.chunk][position.offset]
     }
 
     fn at_mut(&mut self, position: Position) -> &mut Interval {
-        &mut self.chunks[position.chunk].intervals[position.offset]
+        &mut self.chunks[position.chunk][position.offset]
     }
 
     fn set_first(&mut self, position: Position, first: u32) {
         self.at_mut(position).first = first;
         if position.offset == 0 {
-            self.chunks[position.chunk].first = first;
+            self.firsts[position.chunk] = first;
         }
     }
 
@@ -311,29 +306,37 @@ impl IndexSet {
     fn insert_interval(&mut self, before: Option<Position>, interval: Interval) {
         self.interval_count += 1;
         if self.chunks.is_empty() {
-            self.chunks.push(Chunk { first: interval.first, intervals: vec![interval] });
+            self.push_chunk(interval);
             return;
         }
         let (number, offset) = before.map_or((0, 0), |before| (before.chunk, before.offset + 1));
         let chunk = &mut self.chunks[number];
-        chunk.intervals.insert(offset, interval);
-        chunk.first = chunk.intervals[0].first;
-        if chunk.intervals.len() > CHUNK_MAX {
-            let upper = chunk.intervals.split_off(CHUNK_MAX / 2);
-            self.chunks.insert(number + 1, Chunk { first: upper[0].first, intervals: upper });
+        chunk.insert(offset, interval);
+        self.firsts[number] = chunk[0].first;
+        if chunk.len() > CHUNK_MAX {
+            let upper = chunk.split_off(CHUNK_MAX / 2);
+            self.firsts.insert(number + 1, upper[0].first);
+            self.chunks.insert(number + 1, upper);
         }
     }
 
     fn remove_interval(&mut self, position: Position) {
         self.interval_count -= 1;
         let chunk = &mut self.chunks[position.chunk];
-        chunk.intervals.remove(position.offset);
-        match chunk.intervals.first() {
-            Some(interval) => chunk.first = interval.first,
+        chunk.remove(position.offset);
+        match chunk.first() {
+            Some(interval) => self.firsts[position.chunk] = interval.first,
             None => {
                 self.chunks.remove(position.chunk);
+                self.firsts.remove(position.chunk);
             }
         }
+    }
+
+    /// Starts a new last chunk with its first interval.
+    fn push_chunk(&mut self, interval: Interval) {
+        self.firsts.push(interval.first);
+        self.chunks.push(vec![interval]);
     }
 }
 
@@ -346,7 +349,7 @@ struct Builder {
 impl Builder {
     fn push(&mut self, interval: Interval) {
         let set = &mut self.set;
-        if let Some(tail) = set.chunks.last_mut().and_then(|chunk| chunk.intervals.last_mut())
+        if let Some(tail) = set.chunks.last_mut().and_then(|chunk| chunk.last_mut())
             && interval.first <= tail.last.saturating_add(1)
         {
             let last = tail.last.max(interval.last);
@@ -357,8 +360,8 @@ impl Builder {
         set.count += interval.count();
         set.interval_count += 1;
         match set.chunks.last_mut() {
-            Some(chunk) if chunk.intervals.len() < CHUNK_MAX => chunk.intervals.push(interval),
-            _ => set.chunks.push(Chunk { first: interval.first, intervals: vec![interval] }),
+            Some(chunk) if chunk.len() < CHUNK_MAX => chunk.push(interval),
+            _ => set.push_chunk(interval),
         }
     }
 

@@ -244,8 +244,9 @@ fn assert_shape(set: &IndexSet) {
     assert!(intervals.iter().all(|interval| interval.first <= interval.last), "{set:?}");
     assert_eq!(intervals.iter().map(|interval| interval.count()).sum::<u64>(), set.count);
     assert_eq!(intervals.len(), set.interval_count);
-    for chunk in &set.chunks {
-        assert!((1..=CHUNK_MAX).contains(&chunk.intervals.len()));
-        assert_eq!(chunk.first, chunk.intervals[0].first);
+    assert_eq!(set.firsts.len(), set.chunks.len());
+    for (first, chunk) in set.firsts.iter().zip(&set.chunks) {
+        assert!((1..=CHUNK_MAX).contains(&chunk.len()));
+        assert_eq!(*first, chunk[0].first);
     }
 }
