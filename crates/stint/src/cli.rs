@@ -109,7 +109,7 @@ pub(crate) struct CheckArgs {
 
     /// Say nothing about the warning NAME; may be given several times
     ///
-    /// The name stands in brackets behind the word: warning[NAME].
+    /// Every warning shows its name in brackets.
     #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(advice::NAMES))]
     pub(crate) allow: Vec<String>,
 
