@@ -141,14 +141,6 @@ pub enum JobViewError {
         /// What it says.
         value: i64,
     },
-    /// A list of indexes that is none.
-    #[error("spec.successPolicy.rules[{rule_index}].succeededIndexes: {source}")]
-    SucceededIndexes {
-        /// The rule.
-        rule_index: usize,
-        /// What is wrong with it.
-        source: crate::index_set::IndexSetError,
-    },
 }
 
 impl JobView {

@@ -15,7 +15,8 @@ pub struct SuccessPolicy {
 /// One rule of a success policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SuccessRule {
-    /// The indexes it looks at; all if there is no list.
+    /// The indexes it looks at, those below completions; all if there is no list. A rule
+    /// with an empty list is never met.
     pub indexes: Option<IndexSet>,
     /// How many of them must have succeeded; all of the list if there is no count.
     pub count: Option<u32>,
@@ -29,29 +30,20 @@ impl SuccessPolicy {
         let rules = policy
             .rules
             .iter()
-            .enumerate()
-            .map(|(rule_index, rule)| SuccessRule::parse(rule, rule_index, completions))
+            .map(|rule| SuccessRule::parse(rule, completions))
             .collect::<Result<_, _>>()?;
         Ok(Self { rules })
     }
 }
 
 impl SuccessRule {
-    fn parse(
-        rule: &wire::SuccessPolicyRule,
-        rule_index: usize,
-        completions: u32,
-    ) -> Result<Self, JobViewError> {
-        // An elastic Job may have been scaled below the indexes its immutable policy
-        // names; such a rule can then never be met, and is not an error.
-        let no_limit = completions.max(i32::MAX as u32);
-        let indexes = rule
-            .succeeded_indexes
-            .as_deref()
-            .map(|text| IndexSet::parse_strict(text, no_limit))
-            .transpose()
-            .map_err(|source| JobViewError::SucceededIndexes { rule_index, source })?;
-        let count = super::count("spec.successPolicy.rules.succeededCount", rule.succeeded_count)?;
-        Ok(Self { indexes, count })
+    /// The policy is immutable, completions are not: of an elastic Job that was scaled
+    /// down, only the indexes that are left count.
+    fn parse(rule: &wire::SuccessPolicyRule, completions: u32) -> Result<Self, JobViewError> {
+        let indexes = rule.succeeded_indexes.as_deref();
+        Ok(Self {
+            indexes: indexes.map(|text| IndexSet::parse_lenient(text, completions)),
+            count: super::count("spec.successPolicy.rules.succeededCount", rule.succeeded_count)?,
+        })
     }
 }

@@ -66,11 +66,6 @@ fn what_cannot_be_understood_is_named() {
         error(json!({"podReplacementPolicy": "Never"})),
         "spec.podReplacementPolicy: unknown value \"Never\""
     );
-    assert_eq!(
-        error(json!({"completions": 3, "completionMode": "Indexed",
-                     "successPolicy": {"rules": [{"succeededIndexes": "2-1"}]}})),
-        "spec.successPolicy.rules[0].succeededIndexes: non-increasing order, previous: 2, current: 1"
-    );
 }
 
 #[test]
@@ -110,6 +105,16 @@ fn a_corrupted_status_is_read_as_far_as_it_makes_sense() {
     assert_eq!(status.failed_indexes.to_string(), "1");
     assert_eq!(status.uncounted_failed, ["a"]);
     assert!(status.is_finished());
+}
+
+#[test]
+fn a_scaled_down_job_keeps_the_part_of_its_success_policy_that_is_left() {
+    let spec = json!({"completions": 3, "completionMode": "Indexed",
+                      "successPolicy": {"rules": [{"succeededIndexes": "1-9"}]}});
+    let job = view(spec, Value::Null).unwrap();
+    let Completion::Indexed(indexed) = job.completion else { panic!("{:?}", job.completion) };
+    let rule = &indexed.success_policy.unwrap().rules[0];
+    assert_eq!(rule.indexes.as_ref().map(ToString::to_string).as_deref(), Some("1,2"));
 }
 
 #[test]
