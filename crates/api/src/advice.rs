@@ -5,6 +5,7 @@
 
 use k8s_openapi::api::batch::v1::{Job, JobSpec};
 use k8s_openapi::api::core::v1::{Container, PodSpec};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use crate::closed_set::{CompletionMode, JobRestartPolicy};
 use crate::feature_gates::{FeatureGates, Gate};
@@ -33,7 +34,7 @@ pub const NAMES: &[&str] = &[
 const BACKOFF_ON_FAILURE: &str = "backoff-on-failure";
 const ENDS_AT_ONCE: &str = "ends-at-once";
 const FEATURE_OFF: &str = "feature-off";
-/// The advice that is given once per file; it is about the runtime, not the Job.
+/// The advice that is given once in all; it is about this machine, not the Job.
 pub const IMAGE_IGNORED: &str = "image-ignored";
 const MANAGED_ELSEWHERE: &str = "managed-elsewhere";
 const MANUAL_SELECTOR: &str = "manual-selector";
@@ -103,17 +104,31 @@ impl Advice {
     }
 }
 
+/// The name that the API server would generate, with `x` for the characters it picks;
+/// none if the Job has a name, or nothing to generate one from.
+pub(crate) fn generated_name(meta: &ObjectMeta) -> Option<String> {
+    const SUFFIX: &str = "xxxxx";
+    /// The longest generateName that is used whole: 63 characters less the suffix.
+    const MAX_PREFIX_BYTES: usize = 58;
+    let has_name = meta.name.as_deref().is_some_and(|name| !name.is_empty());
+    let prefix = meta.generate_name.as_deref().filter(|name| !has_name && !name.is_empty())?;
+    Some(format!("{}{SUFFIX}", &prefix[..prefix.floor_char_boundary(MAX_PREFIX_BYTES)]))
+}
+
 fn advise_on_name(job: &Job, found: &mut Vec<Advice>) {
-    let name = job.metadata.name.as_deref().unwrap_or("");
-    let wrong = identifier::dns1123_label(name);
+    let (field, name) = match generated_name(&job.metadata) {
+        Some(name) => ("generateName", name),
+        None => ("name", job.metadata.name.clone().unwrap_or_default()),
+    };
+    let wrong = identifier::dns1123_label(&name);
     // A name that is wrong altogether is an error, not a surprise.
-    if name.is_empty() || wrong.is_empty() || !identifier::dns1123_subdomain(name).is_empty() {
+    if name.is_empty() || wrong.is_empty() || !identifier::dns1123_subdomain(&name).is_empty() {
         return;
     }
     let metadata = Path::field("metadata");
     found.push(Advice::new(
         NAME_NOT_DNS_LABEL,
-        &metadata.child("name"),
+        &metadata.child(field),
         "this is used in Pod names and hostnames, which can result in surprising behavior; a DNS label is recommended",
         "use lower case letters, digits and '-' only, at most 63 of them",
     ));
@@ -373,6 +388,11 @@ mod tests {
         assert_eq!(on("a.b"), ["name-not-dns-label metadata.name"]);
         assert_eq!(on("a-b"), none());
         assert_eq!(on("A_b"), none(), "an invalid name is an error, not advice");
+        let generated = json!({"metadata": {"generateName": "a.b-"}});
+        assert_eq!(
+            advice_on(generated, &FeatureGates::default()),
+            ["name-not-dns-label metadata.generateName"]
+        );
     }
 
     #[test]

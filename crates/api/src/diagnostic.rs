@@ -59,17 +59,12 @@ pub struct Related {
 /// What a document of a file turned out to be.
 #[derive(Clone, Debug, PartialEq)]
 pub enum DocumentKind {
-    /// A batch/v1 Job. The Job is there, with its defaults set, unless an error
-    /// made it impossible to read it at all.
+    /// A batch/v1 Job. The Job is there, with its defaults set, if it was asked for
+    /// and could be read at all.
     Job(Option<Box<Job>>),
     /// An object of another kind: named and passed over.
-    Other {
-        /// Its `apiVersion`.
-        api_version: String,
-        /// Its `kind`.
-        kind: String,
-    },
-    /// Text that could not be read as an object.
+    Other,
+    /// Text that could not be read as an object, or a list with something wrong.
     Unreadable,
 }
 
@@ -80,6 +75,10 @@ pub struct CheckedDocument {
     pub span: Span,
     /// What it is.
     pub kind: DocumentKind,
+    /// Its `apiVersion`, as written.
+    pub api_version: Option<String>,
+    /// Its `kind`, as written.
+    pub kind_name: Option<String>,
     /// `metadata.name`, or `metadata.generateName` with a trailing `*`, if there is one.
     pub name: Option<String>,
     /// What there is to say about it, in the order of the text.

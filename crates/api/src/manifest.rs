@@ -1,15 +1,17 @@
 //! From text to checked Jobs: decode, default, prepare, validate, advise.
 //!
 //! ```text
-//!   text ─read─▶ documents ─▶ of what kind? ─ Job ──▶ decode ─▶ default ─▶ validate ─▶ advise
-//!                                 │  List ──▶ each item in turn
-//!                                 └─ other ─▶ named and passed over
+//!   text ─▶ documents ─▶ of what kind? ─ Job ──▶ decode ─▶ default ─▶ validate ─▶ advise
+//!                            │  List ──▶ each item in turn
+//!                            └─ other ─▶ named and passed over
 //! ```
 //!
 //! Everything found is turned into a [`Diagnostic`] with its place in the text. There
 //! is no IO here: the caller reads the file.
 
+mod findings;
 mod kind;
+mod list;
 mod place;
 #[cfg(test)]
 mod tests;
@@ -17,33 +19,32 @@ mod tests;
 use k8s_openapi::api::batch::v1::Job;
 
 use crate::advice::{self, Advice, advise};
-use crate::decode::{self, Document, Node, NodeValue, Problem};
+use crate::decode::{self, Document, Node};
 use crate::defaults::job::default_job;
 use crate::diagnostic::{CheckedDocument, Diagnostic, DocumentKind, Severity, Span};
 use crate::feature_gates::FeatureGates;
 use crate::field_error::FieldError;
-use crate::field_path::FieldPath;
 use crate::prepare;
-use crate::remedy::remedy;
 use crate::validation::job::validate_job;
+use findings::Findings;
 use kind::Kind;
-use place::{blame, place_of};
 
 /// The namespace a manifest without one is checked for. Any would do: the request
 /// decides in the end.
 const NAMESPACE: &str = "default";
 /// Stands for the uid that the API server will choose.
 const UID: &str = "00000000-0000-0000-0000-000000000000";
-/// Stands for the five characters that the API server appends to a generateName.
-const GENERATED_SUFFIX: &str = "xxxxx";
-/// The longest generateName that is used whole: 63 characters less the suffix.
-const MAX_GENERATED_PREFIX_BYTES: usize = 58;
+
+/// Findings that are kept of one file, in all. A text of 64 MiB can hold millions of
+/// mistakes; at half a kilobyte each, this many take 50 MB.
+const MAX_FINDINGS_PER_FILE: usize = 100_000;
 
 /// Checks manifests, file by file.
 #[derive(Clone, Debug, Default)]
 pub struct Checker {
     gates: FeatureGates,
     allowed: Vec<String>,
+    keeps_jobs: bool,
     image_was_mentioned: bool,
 }
 
@@ -60,107 +61,121 @@ impl Checker {
         self
     }
 
-    /// Checks every document of a file.
-    pub fn check(&mut self, text: &str) -> Vec<CheckedDocument> {
-        let documents = decode::read_str(text);
-        documents.into_iter().flat_map(|document| self.check_document(document)).collect()
+    /// The same checker, which hands out each Job with its defaults as well.
+    #[must_use]
+    pub fn keep_jobs(mut self) -> Self {
+        self.keeps_jobs = true;
+        self
     }
 
-    fn check_document(&mut self, document: Document) -> Vec<CheckedDocument> {
-        let found = document.problems.into_iter().map(Diagnostic::from).collect();
-        match &document.root {
-            Some(root) => self.check_node(root, document.span, found),
-            None => vec![CheckedDocument {
-                span: document.span,
-                kind: DocumentKind::Unreadable,
-                name: None,
-                diagnostics: found,
-            }],
+    /// Checks every document of a file and hands each out before the next is read, so
+    /// that a file of many documents takes no more memory than its largest.
+    pub fn check(&mut self, text: &str, mut hand_out: impl FnMut(CheckedDocument)) {
+        let mut room = MAX_FINDINGS_PER_FILE;
+        for document in decode::documents(text) {
+            self.check_document(document, &mut |mut checked: CheckedDocument| {
+                findings::fit(&mut checked.diagnostics, room);
+                room = room.saturating_sub(checked.diagnostics.len());
+                hand_out(checked);
+            });
         }
     }
 
+    fn check_document(&mut self, document: Document, hand_out: &mut impl FnMut(CheckedDocument)) {
+        let found = Findings::from_problems(document.problems);
+        match &document.root {
+            Some(root) => self.check_node(root, document.span, None, found, hand_out),
+            None => hand_out(CheckedDocument {
+                span: document.span,
+                kind: DocumentKind::Unreadable,
+                api_version: None,
+                kind_name: None,
+                name: None,
+                diagnostics: found.finish(),
+            }),
+        }
+    }
+
+    /// Checks one object. `implied` is the kind that the list it stands in gives it.
     fn check_node(
         &mut self,
         node: &Node,
         span: Span,
-        mut found: Vec<Diagnostic>,
-    ) -> Vec<CheckedDocument> {
-        let kind = kind::of(node, &mut found);
-        let document =
-            |kind, diagnostics| CheckedDocument { span, kind, name: kind::name(node), diagnostics };
-        match kind {
-            Kind::Job => {
-                let (job, diagnostics) = self.check_job(node, found);
-                vec![document(DocumentKind::Job(job.map(Box::new)), diagnostics)]
-            }
-            Kind::List => self.check_list(node, found),
-            Kind::Other { api_version, kind } => {
-                vec![document(DocumentKind::Other { api_version, kind }, found)]
-            }
-            Kind::Unknown => vec![document(DocumentKind::Unreadable, found)],
-        }
-    }
-
-    /// The items of a list are checked like documents of their own. What is wrong with
-    /// the text of the list is told with its first item.
-    fn check_list(&mut self, node: &Node, found: Vec<Diagnostic>) -> Vec<CheckedDocument> {
-        let items = match node.get("items").map(|entry| &entry.value.value) {
-            Some(NodeValue::List(items)) => &items[..],
-            _ => &[],
+        implied: Option<(&str, &str)>,
+        mut found: Findings,
+        hand_out: &mut impl FnMut(CheckedDocument),
+    ) {
+        let said = kind::said(node, implied);
+        let kind = match kind::of(node, &said, &mut found) {
+            Kind::Job => DocumentKind::Job(self.check_job(node, &mut found).map(Box::new)),
+            Kind::List => return self.check_list(node, span, &said, found, hand_out),
+            Kind::Other => DocumentKind::Other,
+            Kind::Unknown => DocumentKind::Unreadable,
         };
-        let mut found = Some(found);
-        let mut checked = Vec::new();
-        for item in items {
-            checked.extend(self.check_node(item, item.span, found.take().unwrap_or_default()));
-        }
-        checked
+        hand_out(CheckedDocument {
+            span,
+            kind,
+            api_version: said.api_version.map(str::to_owned),
+            kind_name: said.kind.map(str::to_owned),
+            name: kind::name(node),
+            diagnostics: found.finish(),
+        });
     }
 
-    fn check_job(
+    /// The items of a list are checked like documents of their own; the list itself is
+    /// handed out only if something is wrong with it.
+    fn check_list(
         &mut self,
         node: &Node,
-        mut found: Vec<Diagnostic>,
-    ) -> (Option<Job>, Vec<Diagnostic>) {
+        span: Span,
+        said: &kind::Said<'_>,
+        mut found: Findings,
+        hand_out: &mut impl FnMut(CheckedDocument),
+    ) {
+        let items = list::items(node, &mut found);
+        if !found.is_empty() {
+            hand_out(CheckedDocument {
+                span,
+                kind: DocumentKind::Unreadable,
+                api_version: said.api_version.map(str::to_owned),
+                kind_name: said.kind.map(str::to_owned),
+                name: None,
+                diagnostics: found.finish(),
+            });
+        }
+        for item in items {
+            let implied = list::implied_kind(said);
+            self.check_node(item, item.span, implied, Findings::default(), hand_out);
+        }
+    }
+
+    fn check_job(&mut self, node: &Node, found: &mut Findings) -> Option<Job> {
         // What is wrong with apiVersion and kind has been said already.
         let decoded = decode::decode::<Job>(&kind::without_wrong_type(node));
-        found.extend(decoded.problems.into_iter().map(Diagnostic::from));
-        let Some(written) = decoded.value else {
-            return (None, in_order(found));
-        };
-        // A field that could not be read is told once: what its absence leads to is noise.
-        let unread: Vec<FieldPath> = found.iter().map(|found| found.path.clone()).collect();
-        let is_news = |path: &FieldPath| {
-            !unread.iter().any(|unread| {
-                !unread.segments().is_empty()
-                    && (path.starts_with(unread) || is_required_by(path, unread))
-            })
-        };
-        for error in self.validate(&written).iter().filter(|error| is_news(&error.path)) {
-            let diagnostic = from_error(error, node);
-            if !found.contains(&diagnostic) {
-                found.push(diagnostic);
-            }
+        found.add_problems(decoded.problems);
+        let written = decoded.value?;
+        for error in self.validate(&written) {
+            found.add_error(&error, node);
         }
-        let advised = advise(&written, &self.gates);
         let is_valid = found.is_empty();
-        for advice in advised.iter().filter(|advice| is_news(&advice.path)) {
-            if self.is_worth_saying(advice, is_valid) {
-                found.push(from_advice(advice, node));
+        for advice in advise(&written, &self.gates) {
+            if self.is_worth_saying(&advice, is_valid) {
+                found.add_advice(&advice, node);
             }
         }
-        (Some(self.with_defaults(written)), in_order(found))
+        self.keeps_jobs.then(|| self.with_defaults(written))
     }
 
     /// What the API server would find wrong with this Job.
     fn validate(&self, written: &Job) -> Vec<FieldError> {
         let mut job = written.clone();
         let meta = &mut job.metadata;
-        meta.namespace.get_or_insert_with(|| NAMESPACE.to_owned());
+        if meta.namespace.as_deref().unwrap_or("").is_empty() {
+            meta.namespace = Some(NAMESPACE.to_owned());
+        }
         meta.uid = Some(UID.to_owned());
-        let no_name = meta.name.as_deref().unwrap_or("").is_empty();
-        if let (true, Some(prefix)) = (no_name, meta.generate_name.as_deref()) {
-            let end = prefix.floor_char_boundary(MAX_GENERATED_PREFIX_BYTES);
-            meta.name = Some(format!("{}{GENERATED_SUFFIX}", &prefix[..end]));
+        if let Some(name) = advice::generated_name(meta) {
+            meta.name = Some(name);
         }
         prepare::prepare_for_create(&mut job, &self.gates);
         validate_job(&job)
@@ -186,55 +201,15 @@ impl Checker {
     }
 }
 
-/// Whether an error at `path` only says that `unread`, a part of it, is missing: with
-/// an unreadable image, "image is required" is no news, nor is "one rule must be given"
-/// when the rule could not be read.
-fn is_required_by(path: &FieldPath, unread: &FieldPath) -> bool {
-    !path.segments().is_empty()
-        && unread.starts_with(path)
-        && unread.segments().len() == path.segments().len() + 1
-}
-
-fn from_error(error: &FieldError, node: &Node) -> Diagnostic {
+/// A plain error about the text at a place.
+fn error_at(span: Span, message: impl Into<String>) -> Diagnostic {
     Diagnostic {
         severity: Severity::Error,
         name: None,
-        path: error.path.clone(),
-        message: error.body(),
-        span: blame(node, error),
-        help: remedy(error),
+        path: crate::field_path::FieldPath::root(),
+        message: message.into(),
+        span,
+        help: None,
         related: None,
     }
-}
-
-fn from_advice(advice: &Advice, node: &Node) -> Diagnostic {
-    Diagnostic {
-        severity: Severity::Warning,
-        name: Some(advice.name),
-        path: advice.path.clone(),
-        message: advice.message.clone(),
-        span: place_of(node, &advice.path),
-        help: Some(advice.help.clone()),
-        related: None,
-    }
-}
-
-impl From<Problem> for Diagnostic {
-    fn from(problem: Problem) -> Self {
-        Self {
-            severity: Severity::Error,
-            name: None,
-            path: problem.path,
-            message: problem.message,
-            span: problem.span,
-            help: problem.help,
-            related: problem.related,
-        }
-    }
-}
-
-/// In the order of the text; errors before warnings at the same place.
-fn in_order(mut found: Vec<Diagnostic>) -> Vec<Diagnostic> {
-    found.sort_by_key(|diagnostic| (diagnostic.span.start, diagnostic.severity));
-    found
 }

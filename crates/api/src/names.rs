@@ -7,6 +7,8 @@
 pub const BATCH_V1: &str = "batch/v1";
 /// The kind of a Job.
 pub const JOB_KIND: &str = "Job";
+/// The kind of a list of Jobs.
+pub const JOB_LIST_KIND: &str = "JobList";
 /// The kind as error messages name it.
 pub const JOB_QUALIFIED_KIND: &str = "Job.batch";
 

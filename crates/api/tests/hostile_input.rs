@@ -21,6 +21,9 @@ use stint_api::prepare::prepare_for_create;
 use stint_api::validation::job::validate_job;
 use stint_api::view::JobView;
 
+/// No document has more findings than this, and a few of the decoder's.
+const MAX_FINDINGS: usize = 1_002;
+
 /// Reads a text, checks what holds for every text, and gives back the documents.
 fn examine(text: &[u8]) -> Vec<Document> {
     let documents = decode::read(text);
@@ -65,13 +68,14 @@ fn process(mut job: Job) {
 
 /// The whole way of `stint check`: every finding has its place.
 fn check_findings(text: &str) {
-    for document in Checker::default().check(text) {
+    Checker::default().keep_jobs().check(text, |document| {
         check_span(text.as_bytes(), document.span);
+        assert!(document.diagnostics.len() <= MAX_FINDINGS + MAX_PROBLEMS_PER_DOCUMENT);
         for found in &document.diagnostics {
             assert!(!found.message.is_empty());
             check_span(text.as_bytes(), found.span);
         }
-    }
+    });
 }
 
 fn check_span(text: &[u8], span: Span) {

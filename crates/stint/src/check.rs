@@ -3,6 +3,7 @@
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 
+use k8s_openapi::api::batch::v1::Job;
 use stint_api::diagnostic::{CheckedDocument, DocumentKind};
 use stint_api::manifest::Checker;
 
@@ -27,9 +28,10 @@ const EXIT_UNREADABLE: u8 = 2;
 pub(crate) fn run(args: &CheckArgs) -> ExitCode {
     let is_colored = args.color.is_on(io::stderr().is_terminal(), |name| std::env::var_os(name));
     let gates = args.feature_gates.unwrap_or_default();
+    let checker = Checker::new(gates).allow(args.allow.iter().cloned());
     let mut check = Check {
         args,
-        checker: Checker::new(gates).allow(args.allow.iter().cloned()),
+        checker: if args.print { checker.keep_jobs() } else { checker },
         report: Report { painter: Painter::new(is_colored), quiet: args.quiet },
         json: (args.output == OutputFormat::Json).then(JsonReport::default),
         stdout: Closable::new(io::BufWriter::new(io::stdout().lock())),
@@ -75,13 +77,10 @@ impl<W: Write> Check<'_, W> {
     }
 
     fn file(&mut self, source: &Source, input_count: usize) -> io::Result<()> {
-        let documents = self.checker.check(source.text());
+        let documents = self.documents(source)?;
         let tally = Tally::of(&documents);
         self.total += tally;
         self.names.push(source.name().to_owned());
-        if self.args.print {
-            self.print(&documents)?;
-        }
         if let Some(json) = &mut self.json {
             json.add_file(source, documents);
             return Ok(());
@@ -107,19 +106,32 @@ impl<W: Write> Check<'_, W> {
         }
     }
 
-    /// Writes the valid Jobs as YAML documents.
-    fn print(&mut self, documents: &[CheckedDocument]) -> io::Result<()> {
-        for document in documents.iter().filter(|document| document.is_valid()) {
-            let DocumentKind::Job(Some(job)) = &document.kind else {
-                continue;
-            };
-            if self.printed_count > 0 {
-                self.stdout.write_all(b"---\n")?;
+    /// Checks a file and keeps what was found. A Job that is to be printed is written as
+    /// soon as it has been checked, so that one is held at a time.
+    fn documents(&mut self, source: &Source) -> io::Result<Vec<CheckedDocument>> {
+        let mut checker = std::mem::take(&mut self.checker);
+        let mut documents = Vec::new();
+        let mut printed = Ok(());
+        checker.check(source.text(), |mut document| {
+            let is_valid = document.is_valid();
+            if let DocumentKind::Job(job) = &mut document.kind
+                && let (Some(job), true, true) = (job.take(), is_valid, printed.is_ok())
+            {
+                printed = self.print(&job);
             }
-            self.stdout.write_all(manifest_yaml::to_yaml(job).as_bytes())?;
-            self.printed_count += 1;
+            documents.push(document);
+        });
+        self.checker = checker;
+        printed.map(|()| documents)
+    }
+
+    /// Writes a Job as a YAML document.
+    fn print(&mut self, job: &Job) -> io::Result<()> {
+        if self.printed_count > 0 {
+            self.stdout.write_all(b"---\n")?;
         }
-        Ok(())
+        self.printed_count += 1;
+        self.stdout.write_all(manifest_yaml::to_yaml(job).as_bytes())
     }
 
     fn finish(&mut self, input_count: usize) -> io::Result<()> {

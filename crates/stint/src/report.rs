@@ -136,11 +136,12 @@ fn passed_over(documents: &[CheckedDocument]) -> String {
     let mut names = Vec::new();
     let mut count = 0;
     for (index, document) in documents.iter().enumerate() {
-        let DocumentKind::Other { kind, .. } = &document.kind else {
+        if document.kind != DocumentKind::Other {
             continue;
-        };
+        }
         count += 1;
         if count <= MAX_NAMED_DOCUMENTS {
+            let kind = document.kind_name.as_deref().unwrap_or("object");
             let kind = printable(kind, MAX_NAME_CHARS);
             let name = match &document.name {
                 Some(name) => format!(" {}", printable(name, MAX_NAME_CHARS)),

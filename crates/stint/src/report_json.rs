@@ -7,7 +7,7 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 use serde_json::ser::{Formatter, Serializer};
-use stint_api::diagnostic::{CheckedDocument, Diagnostic, DocumentKind, Related, Severity, Span};
+use stint_api::diagnostic::{CheckedDocument, Diagnostic, Related, Severity, Span};
 
 use crate::input::InputError;
 use crate::printable::is_unprintable;
@@ -144,16 +144,11 @@ impl JsonReport {
 
 fn json_document(source: &Source, index: usize, document: CheckedDocument) -> JsonDocument {
     let valid = document.is_valid();
-    let (kind, api_version) = match document.kind {
-        DocumentKind::Job(_) => (Some("Job".to_owned()), Some("batch/v1".to_owned())),
-        DocumentKind::Other { api_version, kind } => (Some(kind), Some(api_version)),
-        DocumentKind::Unreadable => (None, None),
-    };
     JsonDocument {
         index,
         line: source.position(document.span.start).line,
-        kind,
-        api_version,
+        kind: document.kind_name,
+        api_version: document.api_version,
         name: document.name,
         valid,
         diagnostics: document

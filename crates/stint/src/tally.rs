@@ -27,7 +27,7 @@ impl Tally {
         for document in documents {
             match document.kind {
                 DocumentKind::Job(_) => tally.jobs += 1,
-                DocumentKind::Other { .. } => tally.passed_over += 1,
+                DocumentKind::Other => tally.passed_over += 1,
                 DocumentKind::Unreadable => {}
             }
             for diagnostic in &document.diagnostics {

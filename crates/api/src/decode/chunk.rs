@@ -10,20 +10,17 @@ use crate::diagnostic::Span;
 /// What separates tokens in YAML and JSON; all other characters mean something.
 pub(super) const BLANKS: [char; 4] = [' ', '\t', '\n', '\r'];
 
-/// The parts of `text` from `start` on that hold something other than space,
+/// Cuts the next part off the rest of `text` that holds something other than space,
 /// comments and markers. A part begins with its `---`, if it has one.
-pub(super) fn chunks(text: &str, start: usize) -> impl Iterator<Item = Span> {
-    let mut rest = Span { start, end: text.len() };
-    std::iter::from_fn(move || {
-        while rest.start < rest.end {
-            let (chunk, has_content) = next_chunk(text, rest);
-            rest.start = chunk.end;
-            if has_content {
-                return Some(chunk);
-            }
+pub(super) fn next(text: &str, rest: &mut Span) -> Option<Span> {
+    while rest.start < rest.end {
+        let (chunk, has_content) = next_chunk(text, *rest);
+        rest.start = chunk.end;
+        if has_content {
+            return Some(chunk);
         }
-        None
-    })
+    }
+    None
 }
 
 /// Cuts off the first part. Directives (`%YAML 1.1`) stand before the `---` of
@@ -103,7 +100,8 @@ mod tests {
     use super::*;
 
     fn split(text: &str) -> Vec<&str> {
-        chunks(text, 0)
+        let mut rest = Span { start: 0, end: text.len() };
+        std::iter::from_fn(|| next(text, &mut rest))
             .map(|chunk| trimmed(text, chunk))
             .map(|span| &text[span.start..span.end])
             .collect()

@@ -9,42 +9,30 @@ use super::node::{Node, NodeValue};
 use super::number::Number;
 use super::problem::{Problem, ProblemKind};
 use super::tree::{Key, Stop, Tree};
-use super::{Document, MAX_DOCUMENT_BYTES, document_too_large, too_many_documents};
+use super::{Document, MAX_DOCUMENT_BYTES, document_too_large};
 use crate::diagnostic::Span;
 
-/// Reads the documents in `text[within]`, no more than `room` of them. The last
-/// one has no root if the text could not be read to its end.
-pub(super) fn read(text: &str, within: Span, room: usize) -> Vec<Document> {
-    let mut documents = Vec::new();
-    let mut start = within.start;
-    loop {
-        let mut reader = Reader::new(text, start, within.end);
-        reader.skip_space();
-        if reader.at == within.end {
-            return documents;
-        }
-        if documents.len() >= room {
-            documents.push(too_many_documents(reader.here()));
-            return documents;
-        }
-        start = reader.at;
-        let outcome = if documents.is_empty() || reader.peek() == Some(b'{') {
-            reader.document()
-        } else {
-            Err(reader.stray_text())
-        };
-        let span = Span { start, end: reader.at };
-        let (root, problems) = match outcome {
-            Ok(()) => reader.tree.finish(),
-            Err(stop) => (None, reader.tree.abandon(stop)),
-        };
-        start = span.end;
-        let is_broken = root.is_none();
-        documents.push(Document { span, root, problems });
-        if is_broken {
-            return documents;
-        }
+/// Reads the first document in `text[within]`, if there is one. It has no root if it
+/// could not be read to its end. Behind another document only an object is one.
+pub(super) fn read(text: &str, within: Span, is_first: bool) -> Option<Document> {
+    let mut reader = Reader::new(text, within.start, within.end);
+    reader.skip_space();
+    if reader.at == within.end {
+        return None;
     }
+    let start = reader.at;
+    let outcome = if is_first || reader.peek() == Some(b'{') {
+        reader.document()
+    } else {
+        Err(reader.stray_text())
+    };
+    let span = Span { start, end: reader.at };
+    let node_count = reader.tree.node_count();
+    let (root, problems) = match outcome {
+        Ok(()) => reader.tree.finish(),
+        Err(stop) => (None, reader.tree.abandon(stop)),
+    };
+    Some(Document { span, root, problems, node_count })
 }
 
 /// What may come next.

@@ -5,8 +5,8 @@
 //!                        └─────────────┴── problems ──┘
 //! ```
 //!
-//! [`read`] splits a file into documents and reads each into a tree of plain
-//! values ([`Node`]) the way Kubernetes would; [`decode`] turns a tree into a
+//! [`documents`] splits a file and reads one document after another into a tree of
+//! plain values ([`Node`]) the way Kubernetes would; [`read`] reads all of them. [`decode`] turns a tree into a
 //! Kubernetes type. Both report everything they find wrong, with its place, and
 //! neither stops at the first error. There is no IO here and no knowledge of
 //! what a Job means.
@@ -18,6 +18,7 @@
 
 mod base64;
 mod chunk;
+mod documents;
 mod formats;
 mod json;
 mod node;
@@ -32,6 +33,7 @@ mod typed;
 mod yaml;
 mod yaml_syntax;
 
+pub use documents::{Documents, documents};
 pub use node::{Entry, Node, NodeValue, Place};
 pub use number::Number;
 pub use problem::{Problem, ProblemKind};
@@ -57,6 +59,18 @@ pub const MAX_DEPTH: usize = 100;
 /// and some, at about 100 bytes for a node, is 50 MB.
 pub const MAX_NODES_PER_DOCUMENT: usize = 500_000;
 
+/// Values in all documents of a file, counted the same way: twice what
+/// [`MAX_FILE_BYTES`] of manifests hold at 15 bytes a value, and little enough to
+/// be read in two seconds. Aliases could make billions of them otherwise, document
+/// by document.
+pub const MAX_NODES_PER_FILE: usize = 10_000_000;
+
+/// Fields of all objects in a document, given or not. What a type takes in memory
+/// goes with its fields, at 50 to 100 bytes each: `containers: [~, ~, …]` spends
+/// three bytes on a container, which has 26. A large Job has some thousands of
+/// objects with 3 to 40 fields.
+pub const MAX_FIELDS_PER_DOCUMENT: usize = 500_000;
+
 /// Documents in a file: at [`MAX_FILE_BYTES`], 671 bytes for each, about the
 /// size of a small Job.
 pub const MAX_DOCUMENTS_PER_FILE: usize = 100_000;
@@ -75,6 +89,8 @@ pub struct Document {
     pub root: Option<Node>,
     /// What is wrong with the text itself, in its order.
     pub problems: Vec<Problem>,
+    /// How many values it holds, each alias counted in full.
+    node_count: usize,
 }
 
 /// Reads all documents of a file. Documents with nothing in them are left out.
@@ -92,56 +108,7 @@ pub fn read(text: &[u8]) -> Vec<Document> {
 
 /// [`read`] for a text that is known to be UTF-8.
 pub fn read_str(text: &str) -> Vec<Document> {
-    if text.len() > MAX_FILE_BYTES {
-        let message = format!("the file has more than {MAX_FILE_BYTES} bytes");
-        let problem = Problem::new(ProblemKind::Limit, Span::default(), message);
-        return vec![unread(problem.help("split it into several files"))];
-    }
-    let start = if text.starts_with('\u{feff}') { 3 } else { 0 };
-    let mut documents = Vec::new();
-    for chunk in chunk::chunks(text, start) {
-        if documents.len() == MAX_DOCUMENTS_PER_FILE {
-            documents.push(too_many_documents(first_line(text, chunk)));
-        }
-        if documents.len() > MAX_DOCUMENTS_PER_FILE {
-            break;
-        }
-        read_chunk(text, chunk, &mut documents);
-    }
-    documents
-}
-
-/// Reads one part of the text: one YAML document, or a run of JSON documents.
-///
-/// As in kubectl, a text that starts with a brace is JSON; if it turns out not
-/// to be, it may still be YAML, where braces are fine too. When it is neither, a
-/// quoted first key tells that JSON was meant.
-fn read_chunk(text: &str, chunk: Span, documents: &mut Vec<Document>) {
-    let part = &text[chunk.start..chunk.end];
-    let body = part.strip_prefix("---").unwrap_or(part);
-    let body = body.trim_start_matches(chunk::BLANKS);
-    if let Some(inner) = body.strip_prefix('{') {
-        let start = chunk.end - body.len();
-        let room = MAX_DOCUMENTS_PER_FILE - documents.len();
-        let mut read = json::read(text, Span { start, ..chunk }, room);
-        let json_was_meant = inner.trim_start_matches(chunk::BLANKS).starts_with('"');
-        if !has_syntax_error(&read) || part.len() > MAX_DOCUMENT_BYTES {
-            documents.append(&mut read);
-        } else {
-            let yaml: Vec<Document> = yaml::read(text, chunk).into_iter().collect();
-            let neither = has_syntax_error(&yaml);
-            documents.extend(if neither && json_was_meant { read } else { yaml });
-        }
-    } else if part.len() > MAX_DOCUMENT_BYTES {
-        documents.push(unread(document_too_large(first_line(text, chunk))));
-    } else {
-        documents.extend(yaml::read(text, chunk));
-    }
-}
-
-fn has_syntax_error(documents: &[Document]) -> bool {
-    let mut problems = documents.iter().flat_map(|document| &document.problems);
-    problems.any(|problem| problem.kind == ProblemKind::Syntax)
+    documents(text).collect()
 }
 
 fn not_utf8(text: &[u8], valid_bytes: usize) -> Document {
@@ -162,28 +129,7 @@ fn document_too_large(span: Span) -> Problem {
         .help("Kubernetes takes no larger request; split the document")
 }
 
-fn too_many_documents(span: Span) -> Document {
-    let message = format!(
-        "the file has more than {MAX_DOCUMENTS_PER_FILE} documents; those from here on are not read"
-    );
-    let problem = Problem::new(ProblemKind::Limit, span, message);
-    unread(problem.help("split it into several files"))
-}
-
 /// A document of which nothing is known but what is wrong with it.
 fn unread(problem: Problem) -> Document {
-    Document { span: problem.span, root: None, problems: vec![problem] }
+    Document { span: problem.span, root: None, problems: vec![problem], node_count: 0 }
 }
-
-/// The first line of a chunk, which is enough to point to it.
-fn first_line(text: &str, chunk: Span) -> Span {
-    let part = &text[chunk.start..chunk.end];
-    let length = part.find(['\n', '\r']).unwrap_or(part.len());
-    /// A line of a terminal; a text of one long line is not shown in full.
-    const MAX_SHOWN_BYTES: usize = 80;
-    let end = text.floor_char_boundary(chunk.start + length.min(MAX_SHOWN_BYTES));
-    Span { end, ..chunk }
-}
-
-#[cfg(test)]
-mod tests;

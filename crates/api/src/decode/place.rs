@@ -314,6 +314,7 @@ impl<'n> Deserializer<'n> for Place<'_, 'n> {
         fields: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Fault> {
+        self.pass.charge(fields.len(), self.node)?;
         visitor.visit_map(self.members(Some(fields)))
     }
 

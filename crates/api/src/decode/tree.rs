@@ -231,6 +231,11 @@ impl Tree {
         problems.add(span, || adorn(Problem::new(kind, span, message).at(path_of(open))));
     }
 
+    /// How many values were read so far, each alias counted in full.
+    pub(super) fn node_count(&self) -> usize {
+        self.used.nodes
+    }
+
     /// The root, if the document is complete, and all problems.
     pub(super) fn finish(self) -> (Option<Node>, Vec<Problem>) {
         (self.root, self.problems.finish())

@@ -9,16 +9,16 @@
 //! Null is read as Go's JSON decoder reads it: a field that is null is absent,
 //! and in lists and maps null is the type's zero value.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
 use std::fmt;
 
 use serde::de::{self, DeserializeOwned};
 
-use super::MAX_PROBLEMS_PER_DOCUMENT;
 use super::node::Node;
 use super::place::Place;
 use super::problem::{Problem, ProblemKind, Problems};
+use super::{MAX_FIELDS_PER_DOCUMENT, MAX_PROBLEMS_PER_DOCUMENT};
 use crate::diagnostic::Span;
 
 /// What came of a tree.
@@ -55,6 +55,7 @@ pub fn decode<T: DeserializeOwned>(node: &Node) -> Decoded<T> {
         if pass.is_left_out(node) {
             break;
         }
+        pass.field_count.set(0);
         let left_out_count = pass.left_out_count();
         let root = Place::root(node, &pass);
         match T::deserialize(root).map_err(|fault| fault.at(&root)) {
@@ -83,6 +84,8 @@ pub(super) struct Pass {
     left_out: RefCell<HashSet<usize>>,
     /// List items that cannot even be null.
     removed: RefCell<HashSet<usize>>,
+    /// The fields of all objects that this pass has made.
+    field_count: Cell<usize>,
 }
 
 impl Pass {
@@ -100,6 +103,22 @@ impl Pass {
 
     fn left_out_count(&self) -> usize {
         self.left_out.borrow().len() + self.removed.borrow().len()
+    }
+
+    /// Takes an object of so many fields from the document's budget. An error ends all
+    /// passes: no other would fare better.
+    pub(super) fn charge(&self, fields: usize, node: &Node) -> Result<(), Fault> {
+        self.field_count.set(self.field_count.get() + fields);
+        if self.field_count.get() <= MAX_FIELDS_PER_DOCUMENT {
+            return Ok(());
+        }
+        self.report(node, node.span, || {
+            let message =
+                format!("the objects up to here have more than {MAX_FIELDS_PER_DOCUMENT} fields");
+            Problem::new(ProblemKind::Limit, node.span, message)
+                .help("no API server could store as much in one Job; split it")
+        });
+        Err(Fault::final_one())
     }
 
     /// Adds a problem, once for each value.
@@ -136,6 +155,8 @@ fn address(node: &Node) -> usize {
 pub(super) struct Fault {
     message: String,
     cause: Option<Box<Cause>>,
+    /// Whether it has been reported and ends all passes.
+    is_final: bool,
 }
 
 #[derive(Debug)]
@@ -145,9 +166,13 @@ struct Cause {
 }
 
 impl Fault {
+    fn final_one() -> Self {
+        Self { message: String::new(), cause: None, is_final: true }
+    }
+
     /// Says where the fault was found, unless that is known from further down.
     pub(super) fn at(mut self, place: &Place<'_, '_>) -> Self {
-        if self.cause.is_none() {
+        if self.cause.is_none() && !self.is_final {
             let problem = Problem::new(ProblemKind::Type, place.node.span, self.message.as_str());
             self.cause = Some(Box::new(Cause {
                 address: address(place.node),
@@ -168,7 +193,7 @@ impl std::error::Error for Fault {}
 
 impl de::Error for Fault {
     fn custom<M: fmt::Display>(message: M) -> Self {
-        Self { message: message.to_string(), cause: None }
+        Self { message: message.to_string(), cause: None, is_final: false }
     }
 }
 

@@ -31,11 +31,13 @@ const YAML_TAG_PREFIX: &str = "tag:yaml.org,2002:";
 pub(super) fn read(text: &str, within: Span) -> Option<Document> {
     let span = trimmed(text, within);
     if let Some(stop) = find_control_character(text, within) {
-        return Some(Document { span, root: None, problems: vec![*stop] });
+        return Some(Document { span, root: None, problems: vec![*stop], node_count: 0 });
     }
     let mut reader =
         Reader { text, within, tree: Tree::default(), anchors: HashMap::new(), styles: Vec::new() };
-    let (root, problems) = match reader.run() {
+    let outcome = reader.run();
+    let node_count = reader.tree.node_count();
+    let (root, problems) = match outcome {
         Ok(()) => reader.tree.finish(),
         Err(stop) => (None, reader.tree.abandon(stop)),
     };
@@ -43,7 +45,7 @@ pub(super) fn read(text: &str, within: Span) -> Option<Document> {
     if problems.is_empty() && root.as_ref().is_none_or(is_empty) {
         return None;
     }
-    Some(Document { span, root, problems })
+    Some(Document { span, root, problems, node_count })
 }
 
 struct Reader<'t> {

@@ -2,12 +2,14 @@
 
 use std::borrow::Cow;
 
+use super::error_at;
+use super::findings::Findings;
 use crate::decode::suggest::closest;
 use crate::decode::{Node, NodeValue};
-use crate::diagnostic::{Diagnostic, Severity, Span};
+use crate::diagnostic::{Diagnostic, Span};
 use crate::field_error::FieldError;
-use crate::field_path::{FieldPath, Path};
-use crate::names::{BATCH_V1, JOB_KIND};
+use crate::field_path::Path;
+use crate::names::{BATCH_V1, JOB_KIND, JOB_LIST_KIND};
 
 /// The kinds that matter here.
 pub(super) enum Kind {
@@ -16,61 +18,63 @@ pub(super) enum Kind {
     /// A list of objects, such as `kubectl get -o yaml` prints.
     List,
     /// Any other object.
-    Other {
-        /// Its `apiVersion`.
-        api_version: String,
-        /// Its `kind`.
-        kind: String,
-    },
+    Other,
     /// Nothing that says what it is.
     Unknown,
+}
+
+/// The two fields that say what an object is, as far as they are there.
+pub(super) struct Said<'n> {
+    pub(super) api_version: Option<&'n str>,
+    pub(super) kind: Option<&'n str>,
 }
 
 /// Groups that a Job is never in, and in which nobody else has a kind of that name.
 const NEVER_A_JOB_GROUP: &[&str] = &["", "apps", "batch", "extensions"];
 
+/// What the object says it is, or what its list says if it says nothing.
+pub(super) fn said<'n>(node: &'n Node, implied: Option<(&'n str, &'n str)>) -> Said<'n> {
+    let text = |name: &str| {
+        node.get(name).and_then(|entry| entry.value.as_str()).filter(|text| !text.is_empty())
+    };
+    match (text("apiVersion"), text("kind"), implied) {
+        (None, None, Some((api_version, kind))) => {
+            Said { api_version: Some(api_version), kind: Some(kind) }
+        }
+        (api_version, kind, _) => Said { api_version, kind },
+    }
+}
+
 /// Tells what a document is, and adds what is wrong with its `apiVersion` and `kind`.
-pub(super) fn of(node: &Node, found: &mut Vec<Diagnostic>) -> Kind {
+pub(super) fn of(node: &Node, said: &Said<'_>, found: &mut Findings) -> Kind {
     if !matches!(node.value, NodeValue::Map(_)) {
-        found.push(Diagnostic {
-            severity: Severity::Error,
-            name: None,
-            path: FieldPath::root(),
-            message: "a manifest is a mapping with apiVersion, kind and metadata".to_owned(),
-            span: first_line_of(node),
-            help: None,
-            related: None,
-        });
+        let message = "a manifest is a mapping with apiVersion, kind and metadata";
+        found.add(error_at(start_of(node), message));
         return Kind::Unknown;
     }
-    let (api_version, kind) = (member(node, "apiVersion"), member(node, "kind"));
-    match (api_version.text, kind.text) {
-        (Some(api_version), Some(kind)) if is_list(api_version, kind) => Kind::List,
+    match (said.api_version, said.kind) {
+        (Some("v1"), Some("List")) | (Some(BATCH_V1), Some(JOB_LIST_KIND)) => Kind::List,
         (Some(BATCH_V1), Some(JOB_KIND)) => Kind::Job,
         (Some(version), Some(JOB_KIND)) if is_misplaced_job(version) => {
-            found.push(api_version.unsupported(version, BATCH_V1));
+            found.add(unsupported(node, "apiVersion", version, BATCH_V1));
             Kind::Job
         }
-        (Some(BATCH_V1), Some(text)) if is_misspelt_job(text) => {
-            found.push(kind.unsupported(text, JOB_KIND));
+        (Some(BATCH_V1), Some(kind)) if is_misspelt_job(kind) => {
+            found.add(unsupported(node, "kind", kind, JOB_KIND));
             Kind::Job
         }
-        (Some(api_version), Some(kind)) => {
-            Kind::Other { api_version: api_version.to_owned(), kind: kind.to_owned() }
-        }
+        (Some(_), Some(_)) => Kind::Other,
         (None, Some(JOB_KIND)) => {
-            found.push(api_version.required(&format!("a Job has apiVersion: {BATCH_V1}")));
+            found.add(required(node, "apiVersion", &format!("a Job has apiVersion: {BATCH_V1}")));
             Kind::Job
         }
-        (None, _) if kind.text.is_some() => {
-            found.push(api_version.required("say which version of the API this is"));
-            Kind::Unknown
-        }
-        (version, _) => {
+        (version, kind) => {
             if version.is_none() {
-                found.push(api_version.required("say which version of the API this is"));
+                found.add(required(node, "apiVersion", "say which version of the API this is"));
             }
-            found.push(kind.required("say what this is: a Job has kind: Job"));
+            if kind.is_none() {
+                found.add(required(node, "kind", "say what this is: a Job has kind: Job"));
+            }
             Kind::Unknown
         }
     }
@@ -100,10 +104,6 @@ pub(super) fn without_wrong_type(node: &Node) -> Cow<'_, Node> {
     Cow::Owned(node)
 }
 
-fn is_list(api_version: &str, kind: &str) -> bool {
-    matches!((api_version, kind), ("v1", "List") | (BATCH_V1, "JobList"))
-}
-
 /// Others have Jobs too (`batch.volcano.sh/v1alpha1`), so only Kubernetes' own groups
 /// are taken for a mistake.
 fn is_misplaced_job(api_version: &str) -> bool {
@@ -112,49 +112,41 @@ fn is_misplaced_job(api_version: &str) -> bool {
 }
 
 fn is_misspelt_job(kind: &str) -> bool {
-    const KINDS: [&str; 3] = ["Job", "CronJob", "JobList"];
+    const KINDS: [&str; 3] = [JOB_KIND, "CronJob", JOB_LIST_KIND];
     !KINDS.contains(&kind) && closest(kind, KINDS.into_iter()) == Some(JOB_KIND)
 }
 
-/// One of the two fields that say what an object is.
-struct Member<'a> {
-    name: &'static str,
-    text: Option<&'a str>,
-    span: Span,
+/// A field that is missing, or has another name by mistake (`Kind`).
+fn required(node: &Node, field: &'static str, help: &str) -> Diagnostic {
+    let NodeValue::Map(entries) = &node.value else {
+        unreachable!("only the fields of a mapping are asked for");
+    };
+    let similar = entries
+        .iter()
+        .find(|entry| entry.key != field && closest(&entry.key, [field].into_iter()).is_some());
+    let error = FieldError::required(&Path::field(field), "");
+    match similar {
+        Some(entry) => field_error(error, entry.key_span, format!("did you mean \"{field}\"?")),
+        None => field_error(error, place(node, field), help.to_owned()),
+    }
 }
 
-fn member<'a>(node: &'a Node, name: &'static str) -> Member<'a> {
-    let entry = node.get(name);
-    let text = entry.and_then(|entry| entry.value.as_str()).filter(|text| !text.is_empty());
-    let span = entry.map_or_else(|| first_line_of(node), |entry| entry.value.span);
-    Member { name, text, span }
+fn unsupported(node: &Node, field: &'static str, text: &str, meant: &str) -> Diagnostic {
+    let error = FieldError::not_supported(&Path::field(field), text, &[meant]);
+    field_error(error, place(node, field), format!("write {field}: {meant}"))
 }
 
-impl Member<'_> {
-    fn required(&self, help: &str) -> Diagnostic {
-        self.error(FieldError::required(&Path::field(self.name), ""), help.to_owned())
-    }
+fn field_error(error: FieldError, span: Span, help: String) -> Diagnostic {
+    let message = error.body();
+    Diagnostic { path: error.path, help: Some(help), ..error_at(span, message) }
+}
 
-    fn unsupported(&self, text: &str, meant: &str) -> Diagnostic {
-        let error = FieldError::not_supported(&Path::field(self.name), text, &[meant]);
-        self.error(error, format!("write {}: {meant}", self.name))
-    }
-
-    fn error(&self, error: FieldError, help: String) -> Diagnostic {
-        Diagnostic {
-            severity: Severity::Error,
-            name: None,
-            message: error.body(),
-            path: error.path,
-            span: self.span,
-            help: Some(help),
-            related: None,
-        }
-    }
+fn place(node: &Node, field: &str) -> Span {
+    node.get(field).map_or_else(|| start_of(node), |entry| entry.value.span)
 }
 
 /// A document as a whole is pointed at by its first key, or its first character.
-fn first_line_of(node: &Node) -> Span {
+fn start_of(node: &Node) -> Span {
     match &node.value {
         NodeValue::Map(entries) if !entries.is_empty() => entries[0].key_span,
         _ => Span { start: node.span.start, end: node.span.start },

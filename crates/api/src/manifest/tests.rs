@@ -19,11 +19,17 @@ spec:
         command: [\"true\"]
 ";
 
+/// All documents of a text, checked.
+fn check(checker: &mut Checker, text: &str) -> Vec<CheckedDocument> {
+    let mut documents = Vec::new();
+    checker.check(text, |document| documents.push(document));
+    documents
+}
+
 /// Every diagnostic as `severity path @ what is pointed at: message`.
 fn found(text: &str) -> Vec<String> {
     let mut checker = Checker::default().allow([advice::IMAGE_IGNORED.to_owned()]);
-    let documents = checker.check(text);
-    documents
+    check(&mut checker, text)
         .iter()
         .flat_map(|document| &document.diagnostics)
         .map(|found| show(text, found))
@@ -45,8 +51,8 @@ fn none() -> Vec<String> {
 
 #[test]
 fn a_good_job_has_nothing_to_say_and_its_defaults() {
-    let mut checker = Checker::default().allow([advice::IMAGE_IGNORED.to_owned()]);
-    let checked = checker.check(JOB);
+    let mut checker = Checker::default().allow([advice::IMAGE_IGNORED.to_owned()]).keep_jobs();
+    let checked = check(&mut checker, JOB);
     let [document] = &checked[..] else { panic!("{checked:?}") };
     assert!(document.diagnostics.is_empty(), "{:?}", document.diagnostics);
     assert_eq!(document.name.as_deref(), Some("x"));
@@ -140,12 +146,14 @@ fn other_kinds_are_named_and_passed_over() {
          ---\napiVersion: batch.volcano.sh/v1alpha1\nkind: Job\n---\napiVersion: batch/v1\nkind: CronJob\n"
     );
     assert_eq!(found(&text), none());
-    let checked = Checker::default().check(&text);
+    let checked = check(&mut Checker::default(), &text);
     let kinds: Vec<String> = checked[1..]
         .iter()
-        .map(|document| match &document.kind {
-            DocumentKind::Other { api_version, kind } => format!("{api_version} {kind}"),
-            other => panic!("{other:?}"),
+        .map(|document| {
+            assert_eq!(document.kind, DocumentKind::Other);
+            [&document.api_version, &document.kind_name]
+                .map(|text| text.as_deref().unwrap_or("?"))
+                .join(" ")
         })
         .collect();
     assert_eq!(kinds, ["v1 Service", "batch.volcano.sh/v1alpha1 Job", "batch/v1 CronJob"]);
@@ -157,6 +165,10 @@ fn what_is_no_object_is_said_to_be_none() {
     assert_eq!(
         found("- a\n- b\n"),
         ["error  @ \"\": a manifest is a mapping with apiVersion, kind and metadata"]
+    );
+    assert_eq!(
+        found(&JOB.replace("kind: Job", "Kind: Job"))[..1],
+        ["error kind @ \"Kind\": Required value"]
     );
     assert_eq!(
         found("a: 1\n"),
@@ -175,8 +187,61 @@ fn the_items_of_a_list_are_checked_as_documents() {
         found(&text),
         ["error spec.completions @ \"-2\": Invalid value: -2: must be greater than or equal to 0"]
     );
-    assert_eq!(Checker::default().check(&text).len(), 2);
-    assert_eq!(Checker::default().check("apiVersion: v1\nkind: List\nitems: []\n").len(), 0);
+    assert_eq!(check(&mut Checker::default(), &text).len(), 2);
+    assert_eq!(check(&mut Checker::default(), "apiVersion: v1\nkind: List\nitems: []\n").len(), 0);
+}
+
+#[test]
+fn a_list_is_checked_itself() {
+    let list = |rest: &str| found(&format!("apiVersion: v1\nkind: List\n{rest}"));
+    assert_eq!(list("items: []\nmetadata: {resourceVersion: ''}\n"), none());
+    assert_eq!(list("itmes: []\n"), ["error  @ \"itmes\": unknown field \"itmes\" of a list"]);
+    assert_eq!(
+        list("items: {a: 1}\n"),
+        ["error items @ \"{a: 1}\": expected a list, found a mapping"]
+    );
+    assert_eq!(list("items: []\nitems: []\n").len(), 1);
+    assert_eq!(
+        list("items: [1]\n"),
+        ["error  @ \"\": a manifest is a mapping with apiVersion, kind and metadata"]
+    );
+}
+
+#[test]
+fn the_items_of_a_job_list_need_not_say_what_they_are() {
+    let item = JOB.replace("apiVersion: batch/v1\nkind: Job\n", "").replace('\n', "\n  ");
+    let text = format!("apiVersion: batch/v1\nkind: JobList\nitems:\n- {item}\n");
+    assert_eq!(found(&text), none());
+    assert_eq!(check(&mut Checker::default(), &text).len(), 1);
+    assert_ne!(found(&text.replace("JobList", "List").replace("batch/v1", "v1")), none());
+}
+
+#[test]
+fn what_was_read_is_judged_in_spite_of_its_neighbours() {
+    let twice = JOB.replace("  completions: 2\n", "  parallelism: -1\n  parallelism: 2\n");
+    assert_eq!(found(&twice).len(), 2, "{:#?}", found(&twice));
+    let rule = "{action: Ignore, onExitCode: {}, onExitCodes: {operator: In, values: [1]}, \
+                onPodConditions: [{type: X}]}";
+    let both = JOB.replace("completions: 2", &format!("podFailurePolicy: {{rules: [{rule}]}}"));
+    assert_eq!(found(&both).len(), 2, "{:#?}", found(&both));
+}
+
+#[test]
+fn an_empty_namespace_is_the_requests() {
+    assert_eq!(found(&JOB.replace("name: x", "name: x\n  namespace: ''")), none());
+}
+
+#[test]
+fn of_many_findings_some_are_kept_and_the_rest_is_counted() {
+    let env = "        env: [".to_owned() + &"{name: ''}, ".repeat(5_000) + "]\n";
+    let found = found(&format!("{JOB}{env}"));
+    assert_eq!(found.len(), 1_001);
+    assert!(
+        found[1_000]
+            .ends_with("4000 more findings in this document are not shown (4000 of them errors)"),
+        "{}",
+        found[1_000]
+    );
 }
 
 #[test]
@@ -192,15 +257,15 @@ fn the_image_is_mentioned_once_for_all_files() {
     let count = |documents: Vec<CheckedDocument>| -> usize {
         documents.iter().map(|document| document.diagnostics.len()).sum()
     };
-    assert_eq!(count(checker.check(&format!("{JOB}---\n{JOB}"))), 1);
-    assert_eq!(count(checker.check(JOB)), 0);
+    assert_eq!(count(check(&mut checker, &format!("{JOB}---\n{JOB}"))), 1);
+    assert_eq!(count(check(&mut checker, JOB)), 0);
 }
 
 #[test]
 fn a_gate_that_is_off_drops_the_field_and_says_so() {
     let text = JOB.replace("completions: 2", "managedBy: example.com/x");
     let gates = FeatureGates::default().with(Gate::JobManagedBy, false);
-    let checked = Checker::new(gates).check(&text);
+    let checked = check(&mut Checker::new(gates).keep_jobs(), &text);
     let names: Vec<_> = checked[0].diagnostics.iter().map(|found| found.name).collect();
     assert_eq!(names, [Some("feature-off"), Some("managed-elsewhere"), Some("image-ignored")]);
     let DocumentKind::Job(Some(job)) = &checked[0].kind else { panic!() };

@@ -29,7 +29,14 @@ fn document(
     name: Option<&str>,
     diagnostics: Vec<Diagnostic>,
 ) -> CheckedDocument {
-    CheckedDocument { span: Span::default(), kind, name: name.map(str::to_owned), diagnostics }
+    CheckedDocument {
+        span: Span::default(),
+        kind,
+        api_version: None,
+        kind_name: None,
+        name: name.map(str::to_owned),
+        diagnostics,
+    }
 }
 
 fn job(diagnostics: Vec<Diagnostic>) -> CheckedDocument {
@@ -37,8 +44,8 @@ fn job(diagnostics: Vec<Diagnostic>) -> CheckedDocument {
 }
 
 fn other(kind: &str, name: Option<&str>) -> CheckedDocument {
-    let kind = DocumentKind::Other { api_version: "v1".to_owned(), kind: kind.to_owned() };
-    document(kind, name, Vec::new())
+    let kind_name = Some(kind.to_owned());
+    CheckedDocument { kind_name, ..document(DocumentKind::Other, name, Vec::new()) }
 }
 
 const TEXT: &str = "\

@@ -1,4 +1,5 @@
 use serde_json::{Value, json};
+use stint_api::diagnostic::DocumentKind;
 use stint_api::field_path::Path;
 
 use super::*;
@@ -31,12 +32,16 @@ fn a_report_has_the_documented_members() {
         CheckedDocument {
             span: Span { start: 0, end: 13 },
             kind: DocumentKind::Job(None),
+            api_version: Some("batch/v1".to_owned()),
+            kind_name: Some("Job".to_owned()),
             name: Some("x".to_owned()),
             diagnostics: vec![finding],
         },
         CheckedDocument {
             span: Span { start: 18, end: 32 },
-            kind: DocumentKind::Other { api_version: "v1".to_owned(), kind: "Service".to_owned() },
+            kind: DocumentKind::Other,
+            api_version: Some("v1".to_owned()),
+            kind_name: Some("Service".to_owned()),
             name: None,
             diagnostics: Vec::new(),
         },

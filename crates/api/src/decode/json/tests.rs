@@ -9,9 +9,24 @@ fn whole(text: &str) -> Span {
     Span { start: 0, end: text.len() }
 }
 
+/// All documents of a text, up to one that is broken.
+fn read_all(text: &str) -> Vec<Document> {
+    let mut documents: Vec<Document> = Vec::new();
+    let mut within = whole(text);
+    while let Some(document) = read(text, within, documents.is_empty()) {
+        within.start = document.span.end;
+        let is_broken = document.root.is_none();
+        documents.push(document);
+        if is_broken {
+            break;
+        }
+    }
+    documents
+}
+
 /// The one document, if there is nothing wrong with it.
 fn value(text: &str) -> Option<Value> {
-    let documents = read(text, whole(text), 1);
+    let documents = read_all(text);
     match &documents[..] {
         [document] if document.problems.is_empty() => Some(document.root.as_ref()?.to_json()),
         _ => None,
@@ -20,7 +35,7 @@ fn value(text: &str) -> Option<Value> {
 
 /// The first problem: the text it points to, its message and its help.
 fn problem(text: &str) -> String {
-    let documents = read(text, whole(text), 10);
+    let documents = read_all(text);
     let mut problems = documents.iter().flat_map(|document| &document.problems);
     let problem = problems.next().expect(text);
     let shown = &text[problem.span.start..problem.span.end];
@@ -103,7 +118,7 @@ fn a_mistake_is_named_with_what_to_do() {
 #[test]
 fn documents_follow_one_another_as_in_a_stream() {
     let text = "{\"a\": 1}{\"b\": 2}\n\n {\"c\": 3} ";
-    let documents = read(text, whole(text), 10);
+    let documents = read_all(text);
     let texts: Vec<&str> =
         documents.iter().map(|document| &text[document.span.start..document.span.end]).collect();
     assert_eq!(texts, ["{\"a\": 1}", "{\"b\": 2}", "{\"c\": 3}"]);
@@ -112,7 +127,7 @@ fn documents_follow_one_another_as_in_a_stream() {
 #[test]
 fn a_number_stays_as_it_is_written() {
     let text = r#"{"a": [1.0, 1e3, -0, 18446744073709551616, 5]}"#;
-    let documents = read(text, whole(text), 1);
+    let documents = read_all(text);
     let root = documents[0].root.as_ref().expect("JSON");
     let NodeValue::List(items) = &root.get("a").expect("a").value.value else {
         panic!("a is a list");
