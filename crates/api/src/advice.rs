@@ -7,7 +7,7 @@ use k8s_openapi::api::batch::v1::{Job, JobSpec};
 use k8s_openapi::api::core::v1::{Container, PodSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use crate::closed_set::{CompletionMode, JobRestartPolicy};
+use crate::closed_set::{CompletionMode, JobRestartPolicy, PodFailurePolicyAction};
 use crate::feature_gates::{FeatureGates, Gate};
 use crate::field_path::{FieldPath, Path};
 use crate::identifier;
@@ -22,9 +22,11 @@ pub const NAMES: &[&str] = &[
     MANAGED_ELSEWHERE,
     MANUAL_SELECTOR,
     NAME_NOT_DNS_LABEL,
+    NAME_TAKEN,
     NEGATIVE_GRACE_PERIOD,
     NEVER_STARTS,
     NO_COMMAND,
+    NO_JOB,
     PER_INDEX_ON_FAILURE,
     STATUS_IGNORED,
     UNCAPPED_COMPLETIONS,
@@ -39,9 +41,12 @@ pub const IMAGE_IGNORED: &str = "image-ignored";
 const MANAGED_ELSEWHERE: &str = "managed-elsewhere";
 const MANUAL_SELECTOR: &str = "manual-selector";
 const NAME_NOT_DNS_LABEL: &str = "name-not-dns-label";
+const NAME_TAKEN: &str = "name-taken";
 const NEGATIVE_GRACE_PERIOD: &str = "negative-grace-period";
 const NEVER_STARTS: &str = "never-starts";
 const NO_COMMAND: &str = "no-command";
+/// For the inputs as a whole: nothing in them is a Job.
+pub const NO_JOB: &str = "no-job";
 const PER_INDEX_ON_FAILURE: &str = "per-index-on-failure";
 const STATUS_IGNORED: &str = "status-ignored";
 const UNCAPPED_COMPLETIONS: &str = "uncapped-completions";
@@ -63,6 +68,23 @@ pub struct Advice {
     pub message: String,
     /// What to do about it.
     pub help: String,
+}
+
+/// Whether advice is about running the Job on this machine. To those who only check for
+/// a cluster it means nothing.
+pub fn is_about_this_machine(name: &str) -> bool {
+    [IMAGE_IGNORED, NO_COMMAND].contains(&name)
+}
+
+/// Advice on a Job whose name another one has, earlier in the same file.
+pub fn name_taken() -> Advice {
+    let metadata = Path::field("metadata");
+    Advice::new(
+        NAME_TAKEN,
+        &metadata.child("name"),
+        "another Job of this name stands earlier in this file; only one of them can be created",
+        "give each Job a name of its own, or use generateName",
+    )
 }
 
 /// Advice on a Job as its author wrote it, before any default is set.
@@ -165,6 +187,73 @@ fn advise_on_features(
             ));
         }
     }
+    advise_on_fail_index(spec, gates, path, found);
+    if let Some(pod) = &spec.template.spec {
+        let template = path.child("template");
+        advise_on_pod_features(pod, &template.child("spec"), found);
+    }
+}
+
+fn advise_on_fail_index(
+    spec: &JobSpec,
+    gates: &FeatureGates,
+    path: &Path<'_>,
+    found: &mut Vec<Advice>,
+) {
+    let gate = Gate::JobBackoffLimitPerIndex;
+    let Some(policy) = spec.pod_failure_policy.as_ref().filter(|_| !gates.enabled(gate)) else {
+        return;
+    };
+    let policy_path = path.child("podFailurePolicy");
+    let rules = policy_path.child("rules");
+    for (index, rule) in policy.rules.iter().enumerate() {
+        if rule.action == PodFailurePolicyAction::FailIndex.as_str() {
+            let here = rules.index(index);
+            found.push(Advice::new(
+                FEATURE_OFF,
+                &here.child("action"),
+                format!(
+                    "this rule is dropped from the Job: the feature gate {} is off",
+                    gate.name()
+                ),
+                format!("turn {} on, or use another action", gate.name()),
+            ));
+        }
+    }
+}
+
+/// Fields of Pods that Kubernetes 1.36 drops unless a feature is turned on.
+fn advise_on_pod_features(pod: &PodSpec, path: &Path<'_>, found: &mut Vec<Advice>) {
+    let mut dropped = |here: &Path<'_>| {
+        let message =
+            "dropped from the Job: the feature is off in Kubernetes 1.36 unless turned on";
+        found.push(Advice::new(FEATURE_OFF, here, message, "remove the field"));
+    };
+    if pod.scheduling_group.is_some() {
+        dropped(&path.child("schedulingGroup"));
+    }
+    for_each_container(pod, path, |container, here| {
+        if container.lifecycle.as_ref().is_some_and(|lifecycle| lifecycle.stop_signal.is_some()) {
+            dropped(&here.child("lifecycle").child("stopSignal"));
+        }
+    });
+    let volumes = path.child("volumes");
+    for (index, volume) in pod.volumes.iter().flatten().enumerate() {
+        let sources =
+            volume.projected.iter().flat_map(|projected| projected.sources.iter().flatten());
+        let volume_path = volumes.index(index);
+        let projected = volume_path.child("projected");
+        let list = projected.child("sources");
+        for (index, source) in sources.enumerate() {
+            let here = list.index(index);
+            if source.cluster_trust_bundle.is_some() {
+                dropped(&here.child("clusterTrustBundle"));
+            }
+            if source.pod_certificate.is_some() {
+                dropped(&here.child("podCertificate"));
+            }
+        }
+    }
 }
 
 fn advise_on_counts(spec: &JobSpec, path: &Path<'_>, found: &mut Vec<Advice>) {
@@ -260,13 +349,18 @@ fn advise_on_grace_period(pod: &PodSpec, path: &Path<'_>, found: &mut Vec<Advice
 }
 
 fn advise_on_containers(pod: &PodSpec, path: &Path<'_>, found: &mut Vec<Advice>) {
+    for_each_container(pod, path, |container, here| advise_on_container(container, here, found));
+}
+
+/// Init containers first, as they run.
+fn for_each_container(pod: &PodSpec, path: &Path<'_>, mut look: impl FnMut(&Container, &Path<'_>)) {
     let init_containers = pod.init_containers.as_deref().unwrap_or_default();
     for (list, containers) in
         [("initContainers", init_containers), ("containers", &pod.containers[..])]
     {
         let list = path.child(list);
         for (index, container) in containers.iter().enumerate() {
-            advise_on_container(container, &list.index(index), found);
+            look(container, &list.index(index));
         }
     }
 }
@@ -422,6 +516,36 @@ mod tests {
         let job = json!({"spec": {"successPolicy": {"rules": []}, "managedBy": "stint.dev/job-controller"}});
         let gates = FeatureGates::default().with(Gate::JobSuccessPolicy, false);
         assert_eq!(advice_on(job, &gates), ["feature-off spec.successPolicy"]);
+        let rules = json!([{"action": "Ignore"}, {"action": "FailIndex"}]);
+        let job = json!({"spec": {"podFailurePolicy": {"rules": rules}}});
+        let gates = FeatureGates::default().with(Gate::JobBackoffLimitPerIndex, false);
+        assert_eq!(
+            advice_on(job.clone(), &gates),
+            ["feature-off spec.podFailurePolicy.rules[1].action"]
+        );
+        assert_eq!(advice_on(job, &FeatureGates::default()), none());
+    }
+
+    #[test]
+    fn a_field_that_kubernetes_drops_by_itself() {
+        let pod = json!({
+            "schedulingGroup": {},
+            "containers": [{"name": "a", "lifecycle": {"stopSignal": "SIGHUP"}}],
+            "volumes": [{"name": "v", "projected": {"sources": [
+                {"clusterTrustBundle": {"path": "x"}},
+                {"podCertificate": {"keyType": "x", "signerName": "x"}},
+            ]}}],
+        });
+        let at = |path: &str| format!("feature-off spec.template.spec.{path}");
+        assert_eq!(
+            advice(json!({"template": {"spec": pod}})),
+            [
+                at("schedulingGroup"),
+                at("containers[0].lifecycle.stopSignal"),
+                at("volumes[0].projected.sources[0].clusterTrustBundle"),
+                at("volumes[0].projected.sources[1].podCertificate"),
+            ]
+        );
     }
 
     #[test]

@@ -30,6 +30,9 @@ pub use parse::IndexSetError;
 /// that moving half a chunk costs about as much as finding it.
 const CHUNK_MAX: usize = 128;
 
+/// One more than the highest index: completions are counted in 31 bits.
+const LIMIT: u32 = i32::MAX as u32;
+
 /// A set of indexes from 0 to 2147483646.
 #[derive(Clone, Default)]
 pub struct IndexSet {
@@ -57,11 +60,11 @@ impl IndexSet {
         Self::default()
     }
 
-    /// All indexes below `limit`.
+    /// All indexes below `limit`, or below the highest there can be.
     pub fn below(limit: u32) -> Self {
-        match limit {
+        match limit.min(LIMIT) {
             0 => Self::new(),
-            _ => Self::from_iter([Interval::new(0, limit - 1)]),
+            limit => Self::from_iter([Interval::new(0, limit - 1)]),
         }
     }
 
@@ -80,7 +83,11 @@ impl IndexSet {
     }
 
     /// Adds an index; `false` if it was there.
+    ///
+    /// # Panics
+    /// If it is no index: a Job has at most 2147483647, the highest being one less.
     pub fn insert(&mut self, index: u32) -> bool {
+        assert!(index < LIMIT, "no Job has an index of {index}");
         let before = self.last_starting_at_or_before(index);
         if before.is_some_and(|position| self.at(position).last >= index) {
             return false;
@@ -188,10 +195,9 @@ impl IndexSet {
 
     /// Adds every index of `other`.
     pub fn union(&mut self, other: &IndexSet) {
-        // A few intervals into many: place each. Otherwise merge both runs once.
-        const FEW: usize = 8;
-        let few_indexes = other.count <= FEW as u64;
-        if few_indexes {
+        // A few indexes are placed one by one; otherwise both runs are merged once.
+        const FEW: u64 = 8;
+        if other.count <= FEW {
             for index in other.iter() {
                 self.insert(index);
             }
@@ -225,6 +231,7 @@ impl IndexSet {
 
     /// The intervals of indexes below `limit` that are not in the set.
     pub fn gaps(&self, limit: u32) -> impl Iterator<Item = Interval> + '_ {
+        let limit = limit.min(LIMIT);
         let mut next = 0_u32;
         let ends = self.intervals().map(Some).chain([None]);
         ends.map_while(move |interval| {

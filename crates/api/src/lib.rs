@@ -20,5 +20,6 @@ pub mod names;
 pub mod prepare;
 pub mod quantity;
 pub mod remedy;
+mod semantic_equality;
 pub mod validation;
 pub mod view;

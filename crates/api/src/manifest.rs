@@ -16,10 +16,12 @@ mod place;
 #[cfg(test)]
 mod tests;
 
+use std::collections::HashSet;
+
 use k8s_openapi::api::batch::v1::Job;
 
 use crate::advice::{self, Advice, advise};
-use crate::decode::{self, Document, Node};
+use crate::decode::{self, Document, Node, Problem, ProblemKind};
 use crate::defaults::job::default_job;
 use crate::diagnostic::{CheckedDocument, Diagnostic, DocumentKind, Severity, Span};
 use crate::feature_gates::FeatureGates;
@@ -46,6 +48,8 @@ pub struct Checker {
     allowed: Vec<String>,
     keeps_jobs: bool,
     image_was_mentioned: bool,
+    /// Namespaces and names of the Jobs of this file so far.
+    names: HashSet<(String, String)>,
 }
 
 impl Checker {
@@ -72,6 +76,7 @@ impl Checker {
     /// that a file of many documents takes no more memory than its largest.
     pub fn check(&mut self, text: &str, mut hand_out: impl FnMut(CheckedDocument)) {
         let mut room = MAX_FINDINGS_PER_FILE;
+        self.names.clear();
         for document in decode::documents(text) {
             self.check_document(document, &mut |mut checked: CheckedDocument| {
                 findings::fit(&mut checked.diagnostics, room);
@@ -82,16 +87,17 @@ impl Checker {
     }
 
     fn check_document(&mut self, document: Document, hand_out: &mut impl FnMut(CheckedDocument)) {
-        let found = Findings::from_problems(document.problems);
         match &document.root {
-            Some(root) => self.check_node(root, document.span, None, found, hand_out),
+            Some(root) => {
+                self.check_node(root, document.span, None, document.problems, hand_out);
+            }
             None => hand_out(CheckedDocument {
                 span: document.span,
                 kind: DocumentKind::Unreadable,
                 api_version: None,
                 kind_name: None,
                 name: None,
-                diagnostics: found.finish(),
+                diagnostics: Findings::from_problems(document.problems).finish(),
             }),
         }
     }
@@ -102,11 +108,17 @@ impl Checker {
         node: &Node,
         span: Span,
         implied: Option<(&str, &str)>,
-        mut found: Findings,
+        problems: Vec<Problem>,
         hand_out: &mut impl FnMut(CheckedDocument),
     ) {
         let said = kind::said(node, implied);
-        let kind = match kind::of(node, &said, &mut found) {
+        let mut found = Findings::default();
+        let kind = kind::of(node, &said, &mut found);
+        // What is passed over is not judged: a text that cannot be read is another matter.
+        let is_ours = !matches!(kind, Kind::Other);
+        let is_told = |problem: &Problem| is_ours || problem.kind != ProblemKind::Duplicate;
+        found.add_problems(problems.into_iter().filter(is_told));
+        let kind = match kind {
             Kind::Job => DocumentKind::Job(self.check_job(node, &mut found).map(Box::new)),
             Kind::List => return self.check_list(node, span, &said, found, hand_out),
             Kind::Other => DocumentKind::Other,
@@ -145,7 +157,7 @@ impl Checker {
         }
         for item in items {
             let implied = list::implied_kind(said);
-            self.check_node(item, item.span, implied, Findings::default(), hand_out);
+            self.check_node(item, item.span, implied, Vec::new(), hand_out);
         }
     }
 
@@ -158,7 +170,8 @@ impl Checker {
             found.add_error(&error, node);
         }
         let is_valid = found.is_empty();
-        for advice in advise(&written, &self.gates) {
+        let name_taken = self.is_name_taken(&written).then(advice::name_taken);
+        for advice in advise(&written, &self.gates).into_iter().chain(name_taken) {
             if self.is_worth_saying(&advice, is_valid) {
                 found.add_advice(&advice, node);
             }
@@ -184,9 +197,18 @@ impl Checker {
     /// The Job with its defaults, as far as they do not depend on its uid.
     fn with_defaults(&self, mut job: Job) -> Job {
         default_job(&mut job, &self.gates);
+        prepare::reset_server_fields(&mut job.metadata);
         prepare::drop_disabled_fields(job.spec.get_or_insert_default(), &self.gates);
         job.status = None;
         job
+    }
+
+    fn is_name_taken(&mut self, job: &Job) -> bool {
+        let Some(name) = job.metadata.name.clone().filter(|name| !name.is_empty()) else {
+            return false;
+        };
+        let namespace = job.metadata.namespace.clone().unwrap_or_default();
+        !self.names.insert((namespace, name))
     }
 
     /// Images are mentioned once, with the first Job that has nothing worse.

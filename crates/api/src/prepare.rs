@@ -4,10 +4,13 @@
 //! Names and uids are the caller's business: this room has no source of either.
 
 use k8s_openapi::api::batch::v1::{Job, JobSpec};
+use k8s_openapi::api::core::v1::PodSpec;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use crate::closed_set::PodFailurePolicyAction;
 use crate::defaults::job::{default_job, default_labels, generate_selector};
 use crate::feature_gates::{FeatureGates, Gate};
+use crate::semantic_equality::{json, semantically_equal};
 
 /// Prepares a new Job, which has its name and uid already: defaults set, no status,
 /// generation 1, selector and labels generated, fields of disabled features dropped.
@@ -27,11 +30,20 @@ pub fn prepare_for_create(job: &mut Job, gates: &FeatureGates) {
     }
     job.status = None;
     job.metadata.generation = Some(1);
+    reset_server_fields(&mut job.metadata);
     drop_disabled_fields(job.spec.get_or_insert_default(), gates);
 }
 
-/// Prepares an update of the spec: defaults are set, the status stays, a field of a disabled feature may
-/// be kept but not added, and the generation grows with any change.
+/// Clears what only an API server writes, and a new object does not have yet.
+pub fn reset_server_fields(meta: &mut ObjectMeta) {
+    meta.deletion_timestamp = None;
+    meta.deletion_grace_period_seconds = None;
+    meta.managed_fields = None;
+    meta.self_link = None;
+}
+
+/// Prepares an update of the spec: defaults are set, the status stays, and the generation
+/// grows with any change. A field of a disabled feature may be kept, but not added.
 pub fn prepare_for_update(new: &mut Job, old: &Job, gates: &FeatureGates) {
     default_job(new, gates);
     new.status.clone_from(&old.status);
@@ -54,8 +66,9 @@ pub fn prepare_for_update(new: &mut Job, old: &Job, gates: &FeatureGates) {
         new_spec.pod_replacement_policy = None;
     }
     let old_generation = old.metadata.generation;
+    let is_unchanged = semantically_equal(&json(new_spec), &json(old_spec));
     new.metadata.generation =
-        if new_spec == old_spec { old_generation } else { Some(old_generation.unwrap_or(0) + 1) };
+        if is_unchanged { old_generation } else { Some(old_generation.unwrap_or(0) + 1) };
 }
 
 /// Prepares an update of the status: the spec and everything that grows with it stays.
@@ -82,5 +95,22 @@ pub fn drop_disabled_fields(spec: &mut JobSpec, gates: &FeatureGates) {
     }
     if !gates.enabled(Gate::JobPodReplacementPolicy) {
         spec.pod_replacement_policy = None;
+    }
+    if let Some(pod) = &mut spec.template.spec {
+        drop_disabled_pod_fields(pod);
+    }
+}
+
+/// Fields of Pods whose feature is off in Kubernetes 1.36 unless it is turned on.
+fn drop_disabled_pod_fields(pod: &mut PodSpec) {
+    pod.scheduling_group = None;
+    let containers = pod.containers.iter_mut().chain(pod.init_containers.iter_mut().flatten());
+    for lifecycle in containers.filter_map(|container| container.lifecycle.as_mut()) {
+        lifecycle.stop_signal = None;
+    }
+    let projected = pod.volumes.iter_mut().flatten().filter_map(|volume| volume.projected.as_mut());
+    for source in projected.flat_map(|projected| projected.sources.iter_mut().flatten()) {
+        source.cluster_trust_bundle = None;
+        source.pod_certificate = None;
     }
 }

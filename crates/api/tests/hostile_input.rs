@@ -10,8 +10,9 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use k8s_openapi::api::batch::v1::Job;
 use stint_api::decode::{
-    self, Document, MAX_DOCUMENT_BYTES, MAX_DOCUMENTS_PER_FILE, MAX_FILE_BYTES,
-    MAX_PROBLEMS_PER_DOCUMENT, Node, NodeValue, ProblemKind,
+    self, Document, MAX_DOCUMENT_BYTES, MAX_DOCUMENTS_PER_FILE, MAX_FIELDS_PER_DOCUMENT,
+    MAX_FILE_BYTES, MAX_NODES_PER_DOCUMENT, MAX_PROBLEMS_PER_DOCUMENT, Node, NodeValue,
+    ProblemKind,
 };
 use stint_api::defaults::job::default_job;
 use stint_api::diagnostic::Span;
@@ -174,29 +175,30 @@ fn nesting_up_to_the_limit_is_read() {
 
 #[test]
 fn aliases_cannot_multiply_without_bound() {
+    let too_many = format!("more than {MAX_NODES_PER_DOCUMENT} values");
     let mut laughs = String::from("a0: &a0 [lol,lol,lol,lol,lol,lol,lol,lol,lol]\n");
     for n in 1..30 {
         let before = format!("*a{}", n - 1);
         laughs += &format!("a{n}: &a{n} [{}]\n", vec![before; 9].join(","));
     }
-    refuse(laughs, ProblemKind::Limit, "more than 500000 values");
+    refuse(laughs, ProblemKind::Limit, &too_many);
 
     let long = format!("a: &a {}\nb:\n{}", "x".repeat(100_000), "- *a\n".repeat(10_000));
-    refuse(long, ProblemKind::Limit, "expands to more than 3145728 bytes");
+    refuse(long, ProblemKind::Limit, &format!("expands to more than {MAX_DOCUMENT_BYTES} bytes"));
 
     let list = format!("a: &a [{}]\nb:\n{}", "x,".repeat(10_000), "- *a\n".repeat(10_000));
-    refuse(list, ProblemKind::Limit, "more than 500000 values");
+    refuse(list, ProblemKind::Limit, &too_many);
 
     let merges = format!(
         "a: &a {{{}}}\nb:\n{}",
         (0..1000).map(|n| format!("k{n}: 1,")).collect::<String>(),
         "- <<: *a\n".repeat(10_000)
     );
-    refuse(merges, ProblemKind::Limit, "more than 500000 values");
+    refuse(merges, ProblemKind::Limit, &too_many);
 
     let nested: String = (0..90).map(|n| format!("&a{n} [")).collect();
     let nested = nested + &"1,".repeat(20_000) + &"]".repeat(90);
-    refuse(nested, ProblemKind::Limit, "more than 500000 values");
+    refuse(nested, ProblemKind::Limit, &too_many);
 
     let mut deeper = String::from("a0: &a0 [[[[[[[[[[1]]]]]]]]]]\n");
     for n in 1..20 {
@@ -207,12 +209,13 @@ fn aliases_cannot_multiply_without_bound() {
 
 #[test]
 fn size_has_limits() {
+    let too_many = format!("more than {MAX_NODES_PER_DOCUMENT} values");
     refuse(vec![b'x'; MAX_FILE_BYTES + 1], ProblemKind::Limit, "the file has more than");
     refuse(vec![b'x'; MAX_DOCUMENT_BYTES + 1], ProblemKind::Limit, "the document has more than");
     let json = format!("{{\"a\": \"{}\"}}", "x".repeat(MAX_DOCUMENT_BYTES));
     refuse(json, ProblemKind::Limit, "the document has more than");
-    let values = format!("[{}]", "1,".repeat(500_001));
-    refuse(values, ProblemKind::Limit, "more than 500000 values");
+    let values = format!("[{}]", "1,".repeat(MAX_NODES_PER_DOCUMENT + 1));
+    refuse(values, ProblemKind::Limit, &too_many);
     accept(format!("a: {}\n", "x".repeat(1_000_000)), 1);
     accept(format!("{{\"a\": \"{}\"}}", "é".repeat(1_000_000)), 1);
     let large = format!("a: {}\n", "x".repeat(1_000_000));
@@ -295,6 +298,85 @@ fn what_is_said_stays_short() {
             assert!(help.len() < 2_000, "{help}");
         }
     }
+}
+
+/// Every list of a Pod, as long as the limits allow, with every item wrong.
+#[test]
+fn a_list_of_wrong_items_is_not_compared_with_itself() {
+    let pod = |lines: String| {
+        let head =
+            "apiVersion: batch/v1\nkind: Job\nmetadata: {name: x}\nspec:\n  template:\n    spec:\n";
+        format!("{head}      restartPolicy: Never\n{lines}")
+    };
+    let containers =
+        |lines: &str| pod(format!("      containers:\n      - name: a\n        image: b\n{lines}"));
+    let count = 20_000;
+    let attacks = [
+        pod(format!("      containers:\n{}", "      - {name: c, image: b}\n".repeat(count))),
+        containers(&format!("        env:\n{}", "        - {name: ''}\n".repeat(count))),
+        containers(&format!("        ports:\n{}", "        - {containerPort: 0}\n".repeat(count))),
+        containers(&format!(
+            "        volumeMounts:\n{}",
+            "        - {name: v, mountPath: /p}\n".repeat(count)
+        )),
+        containers(&format!("      tolerations:\n{}", "      - {operator: X}\n".repeat(count))),
+        containers(&format!(
+            "      topologySpreadConstraints:\n{}",
+            "      - {maxSkew: 0, topologyKey: k, whenUnsatisfiable: X}\n".repeat(count)
+        )),
+        containers("").replace(
+            "  template:\n",
+            &format!(
+                "  template:\n    metadata:\n      labels:\n{}",
+                (0..count).map(|n| format!("        \"{n} \": x\n")).collect::<String>()
+            ),
+        ),
+    ];
+    for text in attacks {
+        let mut count = 0;
+        Checker::default().check(&text, |document| {
+            assert!(!document.is_valid());
+            count += document.diagnostics.len();
+        });
+        assert!((1..=MAX_FINDINGS).contains(&count), "{count}: {}", &text[..200]);
+    }
+}
+
+#[test]
+fn nulls_are_not_blown_up_into_containers() {
+    let nulls = "~, ".repeat(300_000);
+    let text = format!(
+        "apiVersion: batch/v1\nkind: Job\nspec: {{template: {{spec: {{containers: [{nulls}]}}}}}}\n"
+    );
+    let mut messages = Vec::new();
+    Checker::default().check(&text, |document| {
+        messages.extend(document.diagnostics.into_iter().map(|found| found.message));
+    });
+    let expected =
+        format!("the objects up to here have more than {MAX_FIELDS_PER_DOCUMENT} fields");
+    assert_eq!(messages, [expected]);
+}
+
+/// Each document is within its own limits; together they are not.
+#[test]
+fn many_alias_bombs_share_one_budget() {
+    let mut bomb = "a: &a [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
+    for (name, before) in [("b", "a"), ("c", "b"), ("d", "c")] {
+        let aliases = vec![format!("*{before}"); 10].join(", ");
+        bomb += &format!("{name}: &{name} [{aliases}]\n");
+    }
+    let text = vec![bomb; 2_000].join("---\n");
+    let documents = decode::documents(&text);
+    let mut count = 0;
+    let mut last = None;
+    for document in documents {
+        count += 1;
+        last = Some(document);
+    }
+    assert!(count < 1_000, "{count} documents of over 11,000 values each");
+    let last = last.expect("documents");
+    assert!(last.root.is_none());
+    assert!(last.problems[0].message.contains("the file holds more than"), "{:?}", last.problems);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Type errors in plain words: what was expected, what was found, what to write.
 
+use super::formats::is_quantity;
 use super::node::{Node, NodeValue, shortened};
 use crate::field_error::quote;
 
@@ -43,7 +44,8 @@ impl Expected {
 
     fn help(self, node: &Node) -> Option<String> {
         match self {
-            Expected::String | Expected::IntOrString => help_quote(node),
+            Expected::String => help_quote(node),
+            Expected::IntOrString => Some("write a number, or a name in quotes".to_owned()),
             Expected::Boolean => match node.as_str() {
                 Some(text @ ("true" | "false")) => Some(format!("remove the quotes: {text}")),
                 _ => None,
@@ -55,10 +57,7 @@ impl Expected {
                 .map(|text| format!("remove the quotes: {}", shortened(text))),
             Expected::List => Some(help_list(node)),
             Expected::Mapping => help_mapping(node),
-            Expected::Quantity => Some(
-                "write a number with an optional suffix, such as 500m, 0.5, 2k, 1Gi or 2e3"
-                    .to_owned(),
-            ),
+            Expected::Quantity => Some(help_quantity(node)),
             Expected::Time => {
                 Some("write it as RFC 3339 does, such as \"2024-01-31T12:00:00Z\"".to_owned())
             }
@@ -91,7 +90,14 @@ fn help_integer(node: &Node, min: i128, max: i128) -> Option<String> {
             .parse::<i128>()
             .ok()
             .filter(|value| (min..=max).contains(value))
-            .map(|value| format!("remove the quotes: {value}")),
+            // Without quotes, a leading zero makes it octal: that may be what is meant
+            // (a file's mode), or may not.
+            .map(|value| match text.trim_start_matches(['+', '-']) {
+                digits if digits.len() > 1 && digits.starts_with('0') => {
+                    format!("remove the quotes; with its leading zero, {text} is octal")
+                }
+                _ => format!("remove the quotes: {value}"),
+            }),
         NodeValue::Number(number) if !number.is_integer() => {
             let value = number.as_f64();
             let whole = value.trunc();
@@ -103,6 +109,21 @@ fn help_integer(node: &Node, min: i128, max: i128) -> Option<String> {
             })
         }
         _ => None,
+    }
+}
+
+fn help_quantity(node: &Node) -> String {
+    const SUFFIXES: [&str; 13] =
+        ["n", "u", "m", "k", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "Ti"];
+    let text = node.as_str().unwrap_or_default().trim();
+    let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
+    let suffix = text[digits.len()..].trim().trim_end_matches(['b', 'B']);
+    let meant = SUFFIXES.iter().find(|known| known.eq_ignore_ascii_case(suffix));
+    match meant.filter(|_| is_quantity(digits)) {
+        Some(suffix) => format!("did you mean {digits}{suffix}?"),
+        None => {
+            "write a number with an optional suffix, such as 500m, 0.5, 2k, 1Gi or 2e3".to_owned()
+        }
     }
 }
 

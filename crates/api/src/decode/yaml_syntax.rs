@@ -120,6 +120,8 @@ const STRAY: &str =
     "start it in the column of the document's first key, or put a line `---` before it";
 const QUOTE: &str = "if this is meant as text, quote it";
 
+/// A table, long because the parser tells so many mistakes apart: what is wrong, and
+/// what to do about it.
 fn words(kind: &ErrorKind) -> (String, &'static str) {
     use ErrorKind as E;
     let (message, help) = match kind {
@@ -186,11 +188,19 @@ fn words(kind: &ErrorKind) -> (String, &'static str) {
         | E::InvalidLowSurrogate
         | E::MissingLowSurrogate
         | E::UnpairedLowSurrogate => ("this escape is one half of a surrogate pair", ""),
-        E::InvalidTrailingSingleQuotedScalar | E::InvalidTrailingDoubleQuotedScalar => (
+        E::InvalidTrailingSingleQuotedScalar => (
             "there is text after the closing quote",
-            "quote the whole value, or double the quote inside it",
+            "quote the whole value, and write a quote inside it as ''",
         ),
-        E::InvalidBlockScalarIndent | E::InvalidBlockScalarHeader | E::ZeroBlockScalarIndent => (
+        E::InvalidTrailingDoubleQuotedScalar => (
+            "there is text after the closing quote",
+            "quote the whole value, and write a quote inside it as \\\"",
+        ),
+        E::InvalidBlockScalarHeader | E::ZeroBlockScalarIndent => (
+            "this is no header of a block of text",
+            "write `|` or `>`, followed by nothing, `-`, `+` or a digit from 1 to 9",
+        ),
+        E::InvalidBlockScalarIndent => (
             "the block of text after `|` or `>` is not indented as it should be",
             "indent every line of it further than its key",
         ),

@@ -3,10 +3,8 @@
 /// The indexes from `first` to `last`, both included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Interval {
-    /// The lowest index.
-    pub first: u32,
-    /// The highest index.
-    pub last: u32,
+    pub(super) first: u32,
+    pub(super) last: u32,
 }
 
 impl Interval {
@@ -17,8 +15,18 @@ impl Interval {
     /// that the caller's arithmetic is wrong.
     pub fn new(first: u32, last: u32) -> Self {
         assert!(first <= last, "an interval ends at or after its start: {first}-{last}");
-        assert!(last < i32::MAX as u32, "no Job has an index of {last}");
+        assert!(last < super::LIMIT, "no Job has an index of {last}");
         Self { first, last }
+    }
+
+    /// The lowest index.
+    pub fn first(self) -> u32 {
+        self.first
+    }
+
+    /// The highest index.
+    pub fn last(self) -> u32 {
+        self.last
     }
 
     /// How many indexes it has.

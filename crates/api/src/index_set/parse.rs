@@ -67,7 +67,7 @@ fn cut_interval(fragment: &str, completions: u32) -> Option<Interval> {
     let (first_text, last_text) = halves(fragment).ok()?;
     let first = number(first_text).ok()?;
     let last = number(last_text.unwrap_or(first_text)).ok()?;
-    let last = last.min(i64::from(completions.min(i32::MAX as u32)) - 1);
+    let last = last.min(i64::from(completions.min(super::LIMIT)) - 1);
     let interval = (u32::try_from(first).ok()?, u32::try_from(last).ok()?);
     (interval.0 <= interval.1).then(|| Interval::new(interval.0, interval.1))
 }
@@ -84,7 +84,7 @@ fn halves(fragment: &str) -> Result<(&str, Option<&str>), IndexSetError> {
 
 fn index(text: &str, completions: u32) -> Result<u32, IndexSetError> {
     match u32::try_from(number(text)?) {
-        Ok(index) if index < completions.min(i32::MAX as u32) => Ok(index),
+        Ok(index) if index < completions.min(super::LIMIT) => Ok(index),
         _ => Err(IndexSetError::TooLarge(text.to_owned())),
     }
 }

@@ -120,6 +120,18 @@ fn the_whole_range_of_indexes_costs_one_interval() {
 }
 
 #[test]
+fn the_highest_index_is_the_last_there_is() {
+    let mut set = IndexSet::new();
+    assert!(set.insert(2_147_483_646));
+    assert_eq!(IndexSet::below(u32::MAX), IndexSet::below(2_147_483_647));
+    assert_eq!(set.complement(u32::MAX).to_string(), "0-2147483645");
+    for beyond in [2_147_483_647, u32::MAX] {
+        let mut set = set.clone();
+        assert!(std::panic::catch_unwind(move || set.insert(beyond)).is_err(), "{beyond}");
+    }
+}
+
+#[test]
 fn the_lowest_missing_indexes_come_first() {
     let some = set("0,2-4,8");
     assert_eq!(some.first_missing(3, 100), [1, 5, 6]);

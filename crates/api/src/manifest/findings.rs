@@ -38,7 +38,7 @@ impl Findings {
     }
 
     /// Adds what the decoder found, which is bounded already.
-    pub(super) fn add_problems(&mut self, problems: Vec<Problem>) {
+    pub(super) fn add_problems(&mut self, problems: impl IntoIterator<Item = Problem>) {
         for problem in problems {
             if matches!(problem.kind, ProblemKind::Type | ProblemKind::Unknown) {
                 self.unread.push((problem.path.clone(), problem.kind));

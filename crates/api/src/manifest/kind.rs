@@ -49,7 +49,11 @@ pub(super) fn said<'n>(node: &'n Node, implied: Option<(&'n str, &'n str)>) -> S
 pub(super) fn of(node: &Node, said: &Said<'_>, found: &mut Findings) -> Kind {
     if !matches!(node.value, NodeValue::Map(_)) {
         let message = "a manifest is a mapping with apiVersion, kind and metadata";
-        found.add(error_at(start_of(node), message));
+        let help = matches!(node.value, NodeValue::List(_)).then(|| {
+            "for several objects write one document each, or one of kind: List with items"
+                .to_owned()
+        });
+        found.add(Diagnostic { help, ..error_at(start_of(node), message) });
         return Kind::Unknown;
     }
     match (said.api_version, said.kind) {
@@ -62,6 +66,13 @@ pub(super) fn of(node: &Node, said: &Said<'_>, found: &mut Findings) -> Kind {
         (Some(BATCH_V1), Some(kind)) if is_misspelt_job(kind) => {
             found.add(unsupported(node, "kind", kind, JOB_KIND));
             Kind::Job
+        }
+        (Some(version), Some(_)) if version.matches('/').count() > 1 => {
+            let path = Path::field("apiVersion");
+            let error = FieldError::invalid(&path, version, "unexpected GroupVersion string");
+            let help = "write GROUP/VERSION, such as batch/v1".to_owned();
+            found.add(field_error(error, place(node, "apiVersion"), help));
+            Kind::Unknown
         }
         (Some(_), Some(_)) => Kind::Other,
         (None, Some(JOB_KIND)) => {
@@ -116,8 +127,16 @@ fn is_misspelt_job(kind: &str) -> bool {
     !KINDS.contains(&kind) && closest(kind, KINDS.into_iter()) == Some(JOB_KIND)
 }
 
-/// A field that is missing, or has another name by mistake (`Kind`).
+/// A field that is missing, is no string, or has another name by mistake (`Kind`).
 fn required(node: &Node, field: &'static str, help: &str) -> Diagnostic {
+    if let Some(entry) = node.get(field)
+        && !matches!(entry.value.value, NodeValue::Null | NodeValue::String(_))
+    {
+        let path = Path::field(field).to_field_path();
+        let message = format!("expected a string, found {}", entry.value);
+        let help = Some(help.to_owned());
+        return Diagnostic { path, help, ..error_at(entry.value.span, message) };
+    }
     let NodeValue::Map(entries) = &node.value else {
         unreachable!("only the fields of a mapping are asked for");
     };

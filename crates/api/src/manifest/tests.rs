@@ -158,6 +158,9 @@ fn other_kinds_are_named_and_passed_over() {
         .collect();
     assert_eq!(kinds, ["v1 Service", "batch.volcano.sh/v1alpha1 Job", "batch/v1 CronJob"]);
     assert_eq!(checked[1].name.as_deref(), Some("s-*"));
+    let twice = "apiVersion: v1\nkind: ConfigMap\ndata: {a: x, a: y}\n";
+    assert_eq!(found(twice), none(), "what is passed over is not judged");
+    assert_ne!(found(&format!("{twice}  b: [\n")), none(), "but must be readable");
 }
 
 #[test]
@@ -174,7 +177,14 @@ fn what_is_no_object_is_said_to_be_none() {
         found("a: 1\n"),
         ["error apiVersion @ \"a\": Required value", "error kind @ \"a\": Required value"]
     );
-    assert_eq!(found("apiVersion: v1\nkind: 5\n"), ["error kind @ \"5\": Required value"]);
+    assert_eq!(
+        found("apiVersion: v1\nkind: 5\n"),
+        ["error kind @ \"5\": expected a string, found the number 5"]
+    );
+    assert_eq!(
+        found("apiVersion: a/b/c\nkind: Job\n"),
+        ["error apiVersion @ \"a/b/c\": Invalid value: \"a/b/c\": unexpected GroupVersion string"]
+    );
     assert_eq!(found("# only a comment\n---\n"), none());
 }
 
@@ -257,8 +267,19 @@ fn the_image_is_mentioned_once_for_all_files() {
     let count = |documents: Vec<CheckedDocument>| -> usize {
         documents.iter().map(|document| document.diagnostics.len()).sum()
     };
-    assert_eq!(count(check(&mut checker, &format!("{JOB}---\n{JOB}"))), 1);
+    let other = JOB.replace("name: x", "name: z");
+    assert_eq!(count(check(&mut checker, &format!("{JOB}---\n{other}"))), 1);
     assert_eq!(count(check(&mut checker, JOB)), 0);
+}
+
+#[test]
+fn two_jobs_of_one_name_in_a_file_are_one_too_many() {
+    let twice = format!("{JOB}---\n{JOB}");
+    let found_twice = found(&twice);
+    assert_eq!(found_twice.len(), 1, "{found_twice:#?}");
+    assert!(found_twice[0].starts_with("warning metadata.name @ \"x\": another Job"));
+    assert_eq!(found(&twice.replacen("name: x", "name: x\n  namespace: ns", 1)), none());
+    assert_eq!(found(&twice.replace("name: x", "generateName: x")), none());
 }
 
 #[test]

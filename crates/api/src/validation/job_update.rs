@@ -2,7 +2,6 @@
 
 use k8s_openapi::api::batch::v1::{Job, JobSpec};
 use k8s_openapi::api::core::v1::{Affinity, Container, PodSpec, PodTemplateSpec};
-use serde::Serialize;
 use serde_json::Value;
 
 use super::job::{self, LabelPrefix, is_indexed};
@@ -12,6 +11,7 @@ use crate::condition;
 use crate::field_error::FieldError;
 use crate::field_path::Path;
 use crate::names::label;
+use crate::semantic_equality::{json, semantically_equal};
 
 const IMMUTABLE: &str = "field is immutable";
 
@@ -55,46 +55,6 @@ pub fn validate_job_update(new: &Job, old: &Job) -> Vec<FieldError> {
         immutable(&path.child(name), new, old);
     }
     errors
-}
-
-/// Whether two values mean the same to Kubernetes: an empty list or map is as good as
-/// none, but an empty object is not (`securityContext: {}`).
-pub(super) fn semantically_equal(one: &Value, two: &Value) -> bool {
-    match (one, two) {
-        (Value::Object(one), Value::Object(two)) => {
-            let keys = one.keys().chain(two.keys().filter(|key| !one.contains_key(*key)));
-            keys.into_iter().all(|key| {
-                let (one, two) = (one.get(key), two.get(key));
-                semantically_equal(unless_empty(key, one), unless_empty(key, two))
-            })
-        }
-        (Value::Array(one), Value::Array(two)) => {
-            one.len() == two.len()
-                && one.iter().zip(two).all(|(one, two)| semantically_equal(one, two))
-        }
-        _ => one == two,
-    }
-}
-
-/// The fields of a Job that hold maps. In JSON nothing else tells a map from an object.
-const MAP_FIELDS: &[&str] = &[
-    "annotations",
-    "labels",
-    "limits",
-    "matchLabels",
-    "nodeSelector",
-    "overhead",
-    "requests",
-    "volumeAttributes",
-];
-
-fn unless_empty<'a>(key: &str, value: Option<&'a Value>) -> &'a Value {
-    match value {
-        None => &Value::Null,
-        Some(Value::Array(items)) if items.is_empty() => &Value::Null,
-        Some(Value::Object(map)) if map.is_empty() && MAP_FIELDS.contains(&key) => &Value::Null,
-        Some(value) => value,
-    }
 }
 
 fn label_prefix(old: &JobSpec) -> LabelPrefix {
@@ -199,8 +159,4 @@ fn take_container_resources(to: &mut [Container], from: &[Container]) {
     for (to, from) in to.iter_mut().zip(from).filter(|(to, from)| to.name == from.name) {
         to.resources.clone_from(&from.resources);
     }
-}
-
-fn json(value: impl Serialize) -> Value {
-    serde_json::to_value(value).expect("Kubernetes types serialise to JSON")
 }

@@ -245,6 +245,7 @@ fn validate_no_new_finalizers(
     path: &Path<'_>,
     errors: &mut Vec<FieldError>,
 ) {
+    let old: BTreeSet<&String> = old.iter().collect();
     let extra: BTreeSet<&String> = new.iter().filter(|name| !old.contains(name)).collect();
     if !extra.is_empty() {
         let names: Vec<String> = extra.into_iter().map(|name| quote(name)).collect();

@@ -135,7 +135,7 @@ fn a_wrong_type_is_said_in_plain_words_with_what_to_write() {
         ),
         (
             "metadata: {name: true}",
-            "metadata.name <true> expected a string, found the boolean true (quote it: \"true\")",
+            "metadata.name <true> expected a string, found the boolean true (write a number, or a name in quotes)",
         ),
         (
             "metadata: {labels: {a: 1}}",
@@ -177,19 +177,19 @@ fn quantities_and_ports_take_what_kubernetes_takes() {
     check(
         &pod("resources: {limits: {cpu: 1 Gi}}"),
         &[&format!(
-            "{first}.resources.limits[cpu] <1 Gi> expected a quantity, found the string \"1 Gi\" (write a number with an optional suffix, such as 500m, 0.5, 2k, 1Gi or 2e3)"
+            "{first}.resources.limits[cpu] <1 Gi> expected a quantity, found the string \"1 Gi\" (did you mean 1Gi?)"
         )],
     );
     check(
         &pod("livenessProbe: {httpGet: {port: 4294967296}}"),
         &[&format!(
-            "{first}.livenessProbe.httpGet.port <4294967296> expected a string or a whole number of 32 bits, found the number 4294967296 (quote it: \"4294967296\")"
+            "{first}.livenessProbe.httpGet.port <4294967296> expected a string or a whole number of 32 bits, found the number 4294967296 (write a number, or a name in quotes)"
         )],
     );
     check(
         &pod("livenessProbe: {httpGet: {port: true}}"),
         &[&format!(
-            "{first}.livenessProbe.httpGet.port <true> expected a string or a whole number of 32 bits, found the boolean true (quote it: \"true\")"
+            "{first}.livenessProbe.httpGet.port <true> expected a string or a whole number of 32 bits, found the boolean true (write a number, or a name in quotes)"
         )],
     );
 }

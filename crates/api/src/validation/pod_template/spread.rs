@@ -2,6 +2,8 @@
 //!
 //! Which zones there are is not known here.
 
+use std::collections::BTreeSet;
+
 use k8s_openapi::api::core::v1::TopologySpreadConstraint;
 
 use super::affinity::validate_label_keys;
@@ -19,15 +21,22 @@ pub(super) fn validate_spread(
     path: &Path<'_>,
     errors: &mut Vec<FieldError>,
 ) {
-    for (i, constraint) in constraints.iter().enumerate() {
-        let here = path.index(i);
-        validate_constraint(constraint, &constraints[i + 1..], &here, errors);
+    // Of each kind the last one is not reported as a duplicate.
+    let kind = |constraint: &'_ TopologySpreadConstraint| {
+        (constraint.topology_key.clone(), constraint.when_unsatisfiable.clone())
+    };
+    let mut seen = BTreeSet::new();
+    let mut is_repeated: Vec<bool> =
+        constraints.iter().rev().map(|constraint| !seen.insert(kind(constraint))).collect();
+    is_repeated.reverse();
+    for (i, (constraint, is_repeated)) in constraints.iter().zip(is_repeated).enumerate() {
+        validate_constraint(constraint, is_repeated, &path.index(i), errors);
     }
 }
 
 fn validate_constraint(
     constraint: &TopologySpreadConstraint,
-    later: &[TopologySpreadConstraint],
+    is_repeated: bool,
     path: &Path<'_>,
     errors: &mut Vec<FieldError>,
 ) {
@@ -42,10 +51,7 @@ fn validate_constraint(
     }
     let actions = ["DoNotSchedule", "ScheduleAnyway"];
     validate_one_of_or_empty(action, &actions, &path.child("whenUnsatisfiable"), errors);
-    let is_same = |other: &TopologySpreadConstraint| {
-        other.topology_key == *key && other.when_unsatisfiable == *action
-    };
-    if later.iter().any(is_same) {
+    if is_repeated {
         let at = path.child("{topologyKey, whenUnsatisfiable}");
         errors.push(FieldError::duplicate(&at, format!("{{{key}, {action}}}")));
     }
