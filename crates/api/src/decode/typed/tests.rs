@@ -135,7 +135,7 @@ fn a_wrong_type_is_said_in_plain_words_with_what_to_write() {
         ),
         (
             "metadata: {name: true}",
-            "metadata.name <true> expected a string, found the boolean true (write a number, or a name in quotes)",
+            "metadata.name <true> expected a string, found the boolean true (quote it: \"true\")",
         ),
         (
             "metadata: {labels: {a: 1}}",
