@@ -1,20 +1,18 @@
 //! What the command line names, found and read: files, directories, standard input.
 //!
 //! One bad name never hides the others: every input is read or refused by itself.
-//! This file knows nothing of what the texts mean.
+//! This file knows nothing of what the texts mean, only how large the decoder lets
+//! them be: nothing above that is held in memory.
 
 use std::fs::{self, File, FileType};
 use std::io::{self, Read};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
+use stint_api::decode::MAX_FILE_BYTES;
+
 use crate::printable::{MAX_MESSAGE_CHARS, printable};
 use crate::source::Source;
-
-/// Most bytes read from one input. A thousand Jobs at the API server's own limit
-/// for a request would be 3 GB, but manifests people keep in files are some
-/// kilobytes each: 64 MiB hold ten thousand of them, and are read in a moment.
-pub(crate) const MAX_INPUT_BYTES: usize = 64 << 20;
 
 /// Most entries looked at under one directory argument. Large repositories have
 /// some hundred thousand files; with more, someone named a whole disk by mistake.
@@ -52,7 +50,7 @@ pub(crate) enum InputError {
     #[error("cannot read {}: it is a {what}, not a file", shown(name))]
     NotAFile { name: String, what: &'static str },
     /// It has too many bytes.
-    #[error("{} is larger than {} MiB", shown(name), MAX_INPUT_BYTES >> 20)]
+    #[error("{} is larger than {} MiB", shown(name), MAX_FILE_BYTES >> 20)]
     TooLarge { name: String },
     /// It has bytes that are no UTF-8.
     #[error(
@@ -268,11 +266,11 @@ fn not_a_file(kind: FileType) -> Option<&'static str> {
     }
 }
 
-/// Reads to the end; `None` if there are more than [`MAX_INPUT_BYTES`]. Holds one
+/// Reads to the end; `None` if there are more than [`MAX_FILE_BYTES`]. Holds one
 /// byte more than that at most: a vector left to grow by itself would double.
 fn read_limited(mut reader: impl Read, size_hint: usize) -> io::Result<Option<Vec<u8>>> {
     const FIRST_READ_BYTES: usize = 64 << 10;
-    const MAX_HELD_BYTES: usize = MAX_INPUT_BYTES + 1;
+    const MAX_HELD_BYTES: usize = MAX_FILE_BYTES + 1;
     // One byte more than expected, so that the end is seen without growing again.
     let first = size_hint.saturating_add(1).max(FIRST_READ_BYTES);
     let mut bytes = vec![0; first.min(MAX_HELD_BYTES)];
@@ -321,14 +319,14 @@ mod tests {
 
     #[test]
     fn an_input_is_read_up_to_the_limit_and_not_a_byte_further() {
-        let at_limit = io::repeat(b'a').take(MAX_INPUT_BYTES as u64);
+        let at_limit = io::repeat(b'a').take(MAX_FILE_BYTES as u64);
         let bytes = read_limited(at_limit, 0).unwrap().expect("within limits");
-        assert_eq!(bytes.len(), MAX_INPUT_BYTES);
-        assert!(bytes.capacity() <= MAX_INPUT_BYTES + 1);
+        assert_eq!(bytes.len(), MAX_FILE_BYTES);
+        assert!(bytes.capacity() <= MAX_FILE_BYTES + 1);
 
         let mut endless = io::repeat(b'a').take(u64::MAX);
         assert!(read_limited(&mut endless, usize::MAX).unwrap().is_none());
-        assert_eq!(u64::MAX - endless.limit(), MAX_INPUT_BYTES as u64 + 1);
+        assert_eq!(u64::MAX - endless.limit(), MAX_FILE_BYTES as u64 + 1);
     }
 
     #[test]
