@@ -8,23 +8,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::symlink;
 use std::process::{Command, Stdio};
 
-use scratch::{Finished, Scratch};
-
-/// A Job without anything to find fault with.
-const JOB: &str = "\
-apiVersion: batch/v1
-kind: Job
-metadata:
-  name: hello
-spec:
-  template:
-    spec:
-      restartPolicy: Never
-      containers:
-      - name: main
-        image: busybox:1.36
-        command: [\"true\"]
-";
+use scratch::{Finished, JOB, Scratch};
 
 /// The files of a JSON report, in their order.
 fn files(finished: &Finished) -> Vec<String> {

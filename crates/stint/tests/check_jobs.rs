@@ -5,29 +5,8 @@ mod scratch;
 
 use std::path::Path;
 
-use scratch::{Finished, Scratch};
+use scratch::{Finished, Scratch, job};
 use serde_json::Value;
-
-/// A Job whose spec starts with `fields`, which are indented by two spaces, and
-/// whose restartPolicy is on line 8 plus the number of these lines.
-fn job(fields: &str) -> String {
-    format!(
-        "\
-apiVersion: batch/v1
-kind: Job
-metadata:
-  name: x
-spec:
-{fields}  template:
-    spec:
-      restartPolicy: Never
-      containers:
-      - name: main
-        image: busybox:1.36
-        command: [\"true\"]
-"
-    )
-}
 
 /// What was found in `text`, as a report for tools.
 fn check(text: &str) -> (Option<i32>, Value) {

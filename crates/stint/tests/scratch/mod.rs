@@ -1,4 +1,4 @@
-//! A directory of its own for a test, and the program run in it.
+//! A directory of its own for a test, the program run in it, and a Job to feed it.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -6,6 +6,30 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// A Job without anything to find fault with.
+#[allow(dead_code, reason = "not every test file needs it")]
+pub(crate) const JOB: &str = "\
+apiVersion: batch/v1
+kind: Job
+metadata:
+  name: x
+spec:
+  template:
+    spec:
+      restartPolicy: Never
+      containers:
+      - name: main
+        image: busybox:1.36
+        command: [\"true\"]
+";
+
+/// [`JOB`] whose spec starts with `fields`, which are indented by two spaces and stand
+/// from line 6 on.
+#[allow(dead_code, reason = "not every test file needs it")]
+pub(crate) fn job(fields: &str) -> String {
+    JOB.replacen("spec:\n", &format!("spec:\n{fields}"), 1)
+}
 
 /// A new directory, removed when the test is over, failed or not.
 pub(crate) struct Scratch {
