@@ -75,6 +75,9 @@ pub struct FieldError {
     pub value: Option<Value>,
     /// Why it is wrong or what is allowed; may be empty.
     pub detail: String,
+    /// The values that would be right, for [`ErrorKind::NotSupported`]. An empty
+    /// vector has no memory of its own, so the other kinds pay nothing for it.
+    pub supported: Vec<String>,
 }
 
 impl FieldError {
@@ -101,7 +104,9 @@ impl FieldError {
         } else {
             format!("supported values: {}", quoted.join(", "))
         };
-        Self::new(path, ErrorKind::NotSupported, Some(to_value(value)), detail)
+        let supported = supported.iter().map(|&name| name.to_owned()).collect();
+        let error = Self::new(path, ErrorKind::NotSupported, Some(to_value(value)), detail);
+        Self { supported, ..error }
     }
 
     /// A value that is there already.
@@ -138,7 +143,8 @@ impl FieldError {
         value: Option<Value>,
         detail: impl Into<String>,
     ) -> Self {
-        Self { path: path.to_field_path(), kind, value, detail: detail.into() }
+        let (path, detail) = (path.to_field_path(), detail.into());
+        Self { path, kind, value, detail, supported: Vec::new() }
     }
 
     /// The message without the path: `Invalid value: -1: must be greater than or equal to 0`.

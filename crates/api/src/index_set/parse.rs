@@ -16,16 +16,22 @@ pub enum IndexSetError {
     #[error("cannot convert string to integer for index: {}", quote(.0))]
     NotANumber(String),
     /// An index at or above completions.
-    #[error("too large index: {}", quote(.0))]
+    #[error("{}: {}", Self::TOO_LARGE, quote(.0))]
     TooLarge(String),
     /// Intervals out of order, touching the one before, or ending before they start.
-    #[error("non-increasing order, previous: {previous}, current: {current}")]
+    #[error("{}, previous: {previous}, current: {current}", Self::NOT_INCREASING)]
     NotIncreasing {
         /// The index that came before.
         previous: u32,
         /// The index that should have been higher.
         current: u32,
     },
+}
+
+impl IndexSetError {
+    // Words that `remedy` recognises an error by.
+    pub(crate) const TOO_LARGE: &str = "too large index";
+    pub(crate) const NOT_INCREASING: &str = "non-increasing order";
 }
 
 pub(super) fn strict(text: &str, completions: u32) -> Result<IndexSet, IndexSetError> {

@@ -30,7 +30,11 @@ const HIGH_COMPLETIONS_MAX_FAILED_INDEXES: i32 = 10_000;
 /// The longest managedBy, in bytes.
 const MAX_MANAGED_BY_BYTES: usize = 63;
 
-const REQUIRES_INDEXED: &str = "requires indexed completion mode";
+// Reasons that `remedy` recognises an error by.
+pub(crate) const REQUIRES_INDEXED: &str = "requires indexed completion mode";
+pub(crate) const SELECTOR_NOT_GENERATED: &str = "`selector` not auto-generated";
+pub(crate) const SELECTOR_DOES_NOT_MATCH: &str = "`selector` does not match template `labels`";
+pub(crate) const NO_HOSTNAME: &str = "will not able to create pod with invalid DNS label";
 
 /// Validates a new Job that has its defaults, its selector and its uid.
 pub fn validate_job(job: &Job) -> Vec<FieldError> {
@@ -95,8 +99,9 @@ fn validate_generated_selector(
     let generated =
         expected.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
     if is_well_formed(selector) && !label_selector::matches(selector, &generated) {
-        let detail = "`selector` not auto-generated";
-        errors.push(FieldError::invalid(&Path::field("spec").child("selector"), selector, detail));
+        let path = Path::field("spec");
+        let path = path.child("selector");
+        errors.push(FieldError::invalid(&path, selector, SELECTOR_NOT_GENERATED));
     }
 }
 
@@ -283,8 +288,8 @@ fn validate_selector(spec: &JobSpec, path: &Path<'_>, errors: &mut Vec<FieldErro
     if !matches {
         let template = path.child("template");
         let here = template.child("metadata");
-        let detail = "`selector` does not match template `labels`";
-        errors.push(FieldError::invalid(&here.child("labels"), template_labels(spec), detail));
+        let labels = template_labels(spec);
+        errors.push(FieldError::invalid(&here.child("labels"), labels, SELECTOR_DOES_NOT_MATCH));
     }
 }
 
@@ -300,7 +305,7 @@ fn validate_longest_hostname(
     };
     let hostname = format!("{name}-{}", completions - 1);
     if !identifier::dns1123_label(&hostname).is_empty() {
-        let detail = format!("will not able to create pod with invalid DNS label: {hostname}");
+        let detail = format!("{NO_HOSTNAME}: {hostname}");
         errors.push(FieldError::invalid(path, name, detail));
     }
 }

@@ -10,7 +10,7 @@ pub mod job_status;
 pub mod job_update;
 pub mod label_selector;
 pub mod object_meta;
-mod pod_failure_policy;
+pub(crate) mod pod_failure_policy;
 pub mod pod_template;
 mod success_policy;
 

@@ -20,6 +20,14 @@ const MAX_EXIT_CODES: usize = 255;
 /// The most condition patterns a rule may list.
 const MAX_PATTERNS: usize = 20;
 
+// Reasons that `remedy` recognises an error by.
+pub(crate) const REQUIRES_LIMIT_PER_INDEX: &str = "requires the backoffLimitPerIndex to be set";
+pub(crate) const BOTH_CONDITIONS: &str =
+    "specifying both OnExitCodes and OnPodConditions is not supported";
+pub(crate) const NO_CONDITION: &str =
+    "specifying one of OnExitCodes and OnPodConditions is required";
+pub(crate) const NOT_ORDERED: &str = "must be ordered";
+
 /// Validates `spec.podFailurePolicy`, if there is one.
 pub(super) fn validate_pod_failure_policy(
     spec: &JobSpec,
@@ -51,8 +59,7 @@ fn validate_rule(
     match PodFailurePolicyAction::parse(&rule.action) {
         None => push_unsupported(&rule.action, PodFailurePolicyAction::NAMES, &action, errors),
         Some(PodFailurePolicyAction::FailIndex) if !per_index => {
-            let detail = "requires the backoffLimitPerIndex to be set";
-            errors.push(FieldError::invalid(&action, &rule.action, detail));
+            errors.push(FieldError::invalid(&action, &rule.action, REQUIRES_LIMIT_PER_INDEX));
         }
         Some(_) => {}
     }
@@ -62,14 +69,8 @@ fn validate_rule(
     let patterns = items(&rule.on_pod_conditions);
     validate_patterns(patterns, &path.child("onPodConditions"), errors);
     match (rule.on_exit_codes.is_some(), !patterns.is_empty()) {
-        (true, true) => errors.push(FieldError::invalid_without_value(
-            path,
-            "specifying both OnExitCodes and OnPodConditions is not supported",
-        )),
-        (false, false) => errors.push(FieldError::invalid_without_value(
-            path,
-            "specifying one of OnExitCodes and OnPodConditions is required",
-        )),
+        (true, true) => errors.push(FieldError::invalid_without_value(path, BOTH_CONDITIONS)),
+        (false, false) => errors.push(FieldError::invalid_without_value(path, NO_CONDITION)),
         (true, false) | (false, true) => {}
     }
 }
@@ -109,7 +110,7 @@ fn validate_exit_codes(
         }
     }
     if !values.is_sorted() {
-        errors.push(FieldError::invalid(&here, values, "must be ordered"));
+        errors.push(FieldError::invalid(&here, values, NOT_ORDERED));
     }
 }
 
