@@ -45,9 +45,12 @@ struct Remedy {
 const RESTART_POLICY: &str = "spec.template.spec.restartPolicy";
 const SUCCEEDED_INDEXES: &str = "spec.successPolicy.rules[].succeededIndexes";
 const FAILURE_RULE: &str = "spec.podFailurePolicy.rules[]";
+const EXIT_CODE: &str = "spec.podFailurePolicy.rules[].onExitCodes.values[]";
 const LIMITS: &str = "spec.template.spec.containers[].resources.limits[*]";
 const REQUESTS: &str = "spec.template.spec.containers[].resources.requests[*]";
 const ENV_NAME: &str = "spec.template.spec.containers[].env[].name";
+const MISSING_VOLUME: &str = "spec.template.spec.volumes needs a valid volume of this name";
+
 const GENERATE_NAME: &str = "metadata.generateName";
 /// The fields that hold a DNS name of the author's choice.
 const DNS_NAMES: [&str; 3] =
@@ -123,6 +126,13 @@ static REMEDIES: &[Remedy] = &[
         NOT_ORDERED,
         "list the values from the lowest to the highest",
     ),
+    invalid(EXIT_CODE, "leave 0 out: a container that exits with it has not failed"),
+    Remedy {
+        kind: ErrorKind::Duplicate,
+        at: EXIT_CODE,
+        because: "",
+        help: "list each exit code once",
+    },
     required("spec.successPolicy.rules[]", "set succeededIndexes, succeededCount or both"),
     invalid_as(
         SUCCEEDED_INDEXES,
@@ -173,7 +183,13 @@ static REMEDIES: &[Remedy] = &[
         kind: ErrorKind::NotFound,
         at: "spec.template.spec.containers[].volumeMounts[].name",
         because: "",
-        help: "spec.template.spec.volumes needs a valid volume of this name",
+        help: MISSING_VOLUME,
+    },
+    Remedy {
+        kind: ErrorKind::NotFound,
+        at: "spec.template.spec.containers[].volumeDevices[].name",
+        because: "",
+        help: MISSING_VOLUME,
     },
     invalid(
         "spec.template.spec.containers[].resources.requests",

@@ -195,6 +195,22 @@ fn policy_rows() -> Vec<Row> {
             "list the values from",
         ),
         (
+            failure_rule(json!({
+                "action": "Ignore",
+                "onExitCodes": {"operator": "In", "values": [0]},
+            })),
+            "spec.podFailurePolicy.rules[0].onExitCodes.values[0]: Invalid",
+            "leave 0 out",
+        ),
+        (
+            failure_rule(json!({
+                "action": "Ignore",
+                "onExitCodes": {"operator": "In", "values": [1, 1]},
+            })),
+            "spec.podFailurePolicy.rules[0].onExitCodes.values[1]: Duplicate",
+            "list each exit code once",
+        ),
+        (
             success_rule(json!({})),
             "spec.successPolicy.rules[0]: Required",
             "set succeededIndexes, succeededCount",
@@ -282,6 +298,11 @@ fn pod_rows() -> Vec<Row> {
         (
             container(json!({"volumeMounts": [{"name": "data", "mountPath": "/data"}]})),
             "spec.template.spec.containers[0].volumeMounts[0].name: Not found",
+            "spec.template.spec.volumes needs",
+        ),
+        (
+            container(json!({"volumeDevices": [{"name": "disk", "devicePath": "/disk"}]})),
+            "spec.template.spec.containers[0].volumeDevices[0].name: Not found",
             "spec.template.spec.volumes needs",
         ),
         (
