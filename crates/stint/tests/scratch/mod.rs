@@ -1,5 +1,7 @@
 //! A directory of its own for a test, the program run in it, and a Job to feed it.
 
+#![allow(dead_code, reason = "not every test file needs all of it")]
+
 use std::ffi::OsStr;
 use std::fs;
 use std::io::Write;
@@ -8,7 +10,6 @@ use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A Job without anything to find fault with.
-#[allow(dead_code, reason = "not every test file needs it")]
 pub(crate) const JOB: &str = "\
 apiVersion: batch/v1
 kind: Job
@@ -26,7 +27,6 @@ spec:
 
 /// [`JOB`] whose spec starts with `fields`, which are indented by two spaces and stand
 /// from line 6 on.
-#[allow(dead_code, reason = "not every test file needs it")]
 pub(crate) fn job(fields: &str) -> String {
     JOB.replacen("spec:\n", &format!("spec:\n{fields}"), 1)
 }
@@ -48,7 +48,6 @@ impl Scratch {
     }
 
     /// The directory.
-    #[allow(dead_code, reason = "not every test file needs it")]
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
