@@ -10,6 +10,7 @@ use stint_api::manifest::Checker;
 use crate::cli::{CheckArgs, OutputFormat};
 use crate::color::Painter;
 use crate::input::{self, InputError};
+use crate::lack::Lack;
 use crate::manifest_yaml;
 use crate::report::Report;
 use crate::report_json::JsonReport;
@@ -135,40 +136,42 @@ impl<W: Write> Check<'_, W> {
     }
 
     fn finish(&mut self, input_count: usize) -> io::Result<()> {
-        if let Some(json) = &self.json {
+        let lack = Lack::of(&self.total, &self.args.allow);
+        match lack {
+            Some(Lack::Anything) => self.total.errors += 1,
+            Some(Lack::Jobs) => {
+                self.total.warnings += 1;
+                self.total.deniable += 1;
+            }
+            None => {}
+        }
+        if let Some(json) = &mut self.json {
+            if let Some(lack) = lack {
+                json.add_lack(lack, &self.names);
+            }
             json.write(&mut self.stdout, &self.total)?;
             return self.stdout.flush();
         }
         self.stdout.flush()?;
-        if found_no_job(&self.total) {
-            say(&self.report.no_job(&self.names));
+        if let Some(lack) = lack {
+            say(&self.report.lack(lack, &self.names));
         }
         if input_count > 1 {
             say(&self.report.total(input_count, &self.total));
         }
-        let warnings = warnings_with_no_job(&self.total);
+        let denied = self.total.deniable;
         let is_clean = self.total.errors == 0 && self.total.unreadable == 0;
-        if self.args.deny_warnings && is_clean && warnings > 0 {
-            say(&self.report.warnings_denied(warnings));
+        if self.args.deny_warnings && is_clean && denied > 0 {
+            say(&self.report.warnings_denied(denied));
         }
         Ok(())
     }
 }
 
-/// Whether everything could be read and none of it is a Job: not wrong, but
-/// hardly what was meant.
-fn found_no_job(total: &Tally) -> bool {
-    total.jobs == 0 && total.errors == 0 && total.unreadable == 0
-}
-
-fn warnings_with_no_job(total: &Tally) -> usize {
-    total.warnings + usize::from(found_no_job(total))
-}
-
 fn exit_code(total: &Tally, deny_warnings: bool) -> u8 {
     if total.unreadable > 0 {
         EXIT_UNREADABLE
-    } else if total.errors > 0 || (deny_warnings && warnings_with_no_job(total) > 0) {
+    } else if total.errors > 0 || (deny_warnings && total.deniable > 0) {
         EXIT_INVALID
     } else {
         0
@@ -187,16 +190,12 @@ mod tests {
     #[test]
     fn the_worst_finding_decides_the_exit_code() {
         let job = Tally { jobs: 1, ..Tally::default() };
-        let warned = Tally { warnings: 1, ..job };
+        let local = Tally { warnings: 1, ..job };
+        let warned = Tally { warnings: 1, deniable: 1, ..job };
         let invalid = Tally { errors: 1, ..warned };
         let unreadable = Tally { unreadable: 1, ..invalid };
-        let rows = [
-            (job, 0, 0),
-            (warned, 0, 1),
-            (invalid, 1, 1),
-            (unreadable, 2, 2),
-            (Tally::default(), 0, 1),
-        ];
+        let rows =
+            [(job, 0, 0), (local, 0, 0), (warned, 0, 1), (invalid, 1, 1), (unreadable, 2, 2)];
         for (tally, code, code_if_denied) in rows {
             assert_eq!(exit_code(&tally, false), code, "{tally:?}");
             assert_eq!(exit_code(&tally, true), code_if_denied, "{tally:?}");

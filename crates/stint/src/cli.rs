@@ -62,13 +62,12 @@ Examples:
   helm template . | stint check -         Check what another tool prints
   stint check --print job.yaml            Show the Job with its defaults filled in
   stint check -o json jobs/ | jq .summary Hand the findings to another tool
-  stint check --deny-warnings --allow image-ignored jobs/
-                                          Let warnings but this one fail the build
+  stint check --deny-warnings jobs/       Let warnings fail the build
 
 Exit codes:
   0  Every Job is valid; there may be warnings
-  1  A manifest is invalid: an error was found, the text is not UTF-8,
-     or there are warnings and --deny-warnings is given
+  1  A manifest is invalid: an error was found, the text is not UTF-8, there is
+     no manifest at all, or there are warnings and --deny-warnings is given
   2  Wrong usage, or an input could not be read; goes before 1";
 
 /// Check Job manifests without a cluster
@@ -107,13 +106,16 @@ pub(crate) struct CheckArgs {
     #[arg(long, value_name = "GATES", value_parser = FeatureGates::parse)]
     pub(crate) feature_gates: Option<FeatureGates>,
 
-    /// Say nothing about the warning NAME; may be given several times
+    /// Say nothing about the warning NAME; several are separated by commas
     ///
     /// Every warning shows its name in brackets.
-    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(advice::NAMES))]
+    #[arg(long, value_name = "NAME", value_delimiter = ',',
+        value_parser = PossibleValuesParser::new(advice::NAMES))]
     pub(crate) allow: Vec<String>,
 
-    /// Exit with 1 if there are warnings
+    /// Exit with 1 if there are warnings about a manifest
+    ///
+    /// Those about running it on this machine (image-ignored, no-command) do not count.
     #[arg(long)]
     pub(crate) deny_warnings: bool,
 

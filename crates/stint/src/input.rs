@@ -229,10 +229,10 @@ fn is_real_directory(path: &Path) -> bool {
 /// Whether an entry of a directory is a manifest: by its name, and by being a
 /// file. A broken link by that name counts, so that it is reported.
 fn is_manifest(path: &Path) -> bool {
-    let has_name = path
-        .extension()
-        .and_then(|extension| extension.to_str())
-        .is_some_and(|extension| MANIFEST_EXTENSIONS.contains(&extension));
+    let has_name =
+        path.extension().and_then(|extension| extension.to_str()).is_some_and(|extension| {
+            MANIFEST_EXTENSIONS.iter().any(|known| known.eq_ignore_ascii_case(extension))
+        });
     has_name && fs::metadata(path).map_or(true, |metadata| metadata.is_file())
 }
 

@@ -4,6 +4,7 @@ mod check;
 mod cli;
 mod color;
 mod input;
+mod lack;
 mod line_index;
 mod manifest_yaml;
 mod printable;

@@ -9,6 +9,7 @@ use stint_api::diagnostic::{CheckedDocument, Diagnostic, DocumentKind, Severity,
 
 use crate::color::{Painter, Style};
 use crate::input::InputError;
+use crate::lack::Lack;
 use crate::printable::{MAX_MESSAGE_CHARS, printable};
 use crate::snippet::Snippet;
 use crate::source::Source;
@@ -92,17 +93,17 @@ impl Report {
         format!("{}: {tally}\n", counted(input_count, "input"))
     }
 
-    /// That the inputs were read and hold no Job.
-    pub(crate) fn no_job(self, names: &[String]) -> String {
-        if self.quiet {
+    /// That the inputs were read and lack something.
+    pub(crate) fn lack(self, lack: Lack, names: &[String]) -> String {
+        if self.quiet && lack.severity() == Severity::Warning {
             return String::new();
         }
-        let place = match names {
-            [only] => printable(only, MAX_MESSAGE_CHARS),
-            several => counted(several.len(), "input"),
+        let (word, style) = match lack.severity() {
+            Severity::Error => ("error".to_owned(), Style::Error),
+            Severity::Warning => (warning_word(lack.name()), Style::Warning),
         };
-        let head = self.painter.paint(Style::Warning, "warning");
-        format!("{head}: no Job found in {place}\n")
+        let head = self.painter.paint(style, word);
+        format!("{head}: {}\n", printable(&lack.message(names), MAX_MESSAGE_CHARS))
     }
 
     /// Why the exit code is 1 though there is no error. Said even if quiet, for
@@ -158,8 +159,8 @@ fn passed_over(documents: &[CheckedDocument]) -> String {
 }
 
 /// `warning[name]`: what it can be silenced by.
-fn warning_word(diagnostic: &Diagnostic) -> String {
-    diagnostic.name.map_or_else(|| "warning".to_owned(), |name| format!("warning[{name}]"))
+fn warning_word(name: Option<&str>) -> String {
+    name.map_or_else(|| "warning".to_owned(), |name| format!("warning[{name}]"))
 }
 
 /// One diagnostic with its snippets.
@@ -174,7 +175,7 @@ impl fmt::Display for Block<'_> {
         let diagnostic = self.diagnostic;
         let (word, style) = match diagnostic.severity {
             Severity::Error => ("error".to_owned(), Style::Error),
-            Severity::Warning => (warning_word(diagnostic), Style::Warning),
+            Severity::Warning => (warning_word(diagnostic.name), Style::Warning),
         };
         let path = diagnostic.path.to_string();
         let message = if path.is_empty() {

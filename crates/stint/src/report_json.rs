@@ -7,9 +7,10 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 use serde_json::ser::{Formatter, Serializer};
-use stint_api::diagnostic::{CheckedDocument, Diagnostic, Related, Severity, Span};
+use stint_api::diagnostic::{CheckedDocument, Diagnostic, DocumentKind, Related, Severity, Span};
 
 use crate::input::InputError;
+use crate::lack::Lack;
 use crate::printable::is_unprintable;
 use crate::source::Source;
 use crate::tally::Tally;
@@ -18,6 +19,15 @@ use crate::tally::Tally;
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct JsonReport {
     files: Vec<JsonFile>,
+    /// About the inputs as a whole.
+    findings: Vec<JsonFinding>,
+}
+
+#[derive(Debug, Serialize)]
+struct JsonFinding {
+    severity: &'static str,
+    name: Option<&'static str>,
+    message: String,
 }
 
 #[derive(Debug, Serialize)]
@@ -46,7 +56,8 @@ struct JsonDocument {
     kind: Option<String>,
     api_version: Option<String>,
     name: Option<String>,
-    valid: bool,
+    /// Null for what is passed over.
+    valid: Option<bool>,
     diagnostics: Vec<JsonDiagnostic>,
 }
 
@@ -103,6 +114,15 @@ impl JsonReport {
         self.files.push(JsonFile { file: source.name().to_owned(), documents, error: None });
     }
 
+    /// Adds what the inputs lack as a whole.
+    pub(crate) fn add_lack(&mut self, lack: Lack, names: &[String]) {
+        self.findings.push(JsonFinding {
+            severity: severity_word(lack.severity()),
+            name: lack.name(),
+            message: lack.message(names),
+        });
+    }
+
     /// Adds a file that could not be checked.
     pub(crate) fn add_input_error(&mut self, error: &InputError) {
         let kind = if error.is_invalid_text() { "invalid" } else { "unreadable" };
@@ -143,7 +163,7 @@ impl JsonReport {
 }
 
 fn json_document(source: &Source, index: usize, document: CheckedDocument) -> JsonDocument {
-    let valid = document.is_valid();
+    let valid = (document.kind != DocumentKind::Other).then(|| document.is_valid());
     JsonDocument {
         index,
         line: source.position(document.span.start).line,
@@ -162,16 +182,20 @@ fn json_document(source: &Source, index: usize, document: CheckedDocument) -> Js
 fn json_diagnostic(source: &Source, diagnostic: Diagnostic) -> JsonDiagnostic {
     let related = |Related { span, note }| JsonRelated { note, range: json_range(source, span) };
     JsonDiagnostic {
-        severity: match diagnostic.severity {
-            Severity::Error => "error",
-            Severity::Warning => "warning",
-        },
+        severity: severity_word(diagnostic.severity),
         name: diagnostic.name,
         path: diagnostic.path.to_string(),
         message: diagnostic.message,
         range: json_range(source, diagnostic.span),
         help: diagnostic.help,
         related: diagnostic.related.map(related),
+    }
+}
+
+fn severity_word(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Error => "error",
+        Severity::Warning => "warning",
     }
 }
 

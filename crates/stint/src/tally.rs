@@ -3,6 +3,7 @@
 use std::fmt;
 use std::ops::AddAssign;
 
+use stint_api::advice::is_about_this_machine;
 use stint_api::diagnostic::{CheckedDocument, DocumentKind, Severity};
 
 /// Counts over some documents or files.
@@ -14,6 +15,9 @@ pub(crate) struct Tally {
     pub(crate) errors: usize,
     /// Warnings.
     pub(crate) warnings: usize,
+    /// The warnings among them that `--deny-warnings` is about: all but those that are
+    /// about running the Job on this machine.
+    pub(crate) deniable: usize,
     /// Objects of other kinds.
     pub(crate) passed_over: usize,
     /// Inputs that could not be read.
@@ -33,7 +37,11 @@ impl Tally {
             for diagnostic in &document.diagnostics {
                 match diagnostic.severity {
                     Severity::Error => tally.errors += 1,
-                    Severity::Warning => tally.warnings += 1,
+                    Severity::Warning => {
+                        tally.warnings += 1;
+                        let is_local = diagnostic.name.is_some_and(is_about_this_machine);
+                        tally.deniable += usize::from(!is_local);
+                    }
                 }
             }
         }
@@ -46,6 +54,7 @@ impl AddAssign for Tally {
         self.jobs += other.jobs;
         self.errors += other.errors;
         self.warnings += other.warnings;
+        self.deniable += other.deniable;
         self.passed_over += other.passed_over;
         self.unreadable += other.unreadable;
     }
@@ -83,7 +92,8 @@ mod tests {
     #[test]
     fn counts_are_told_in_words() {
         let tally = |jobs, errors, warnings, unreadable| {
-            Tally { jobs, errors, warnings, passed_over: 0, unreadable }.to_string()
+            Tally { jobs, errors, warnings, deniable: warnings, passed_over: 0, unreadable }
+                .to_string()
         };
         assert_eq!(tally(0, 0, 0, 0), "0 Jobs checked");
         assert_eq!(tally(1, 0, 0, 0), "1 Job checked, no problems");

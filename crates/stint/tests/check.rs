@@ -228,17 +228,51 @@ fn links_to_files_are_followed_and_loops_of_links_end() {
 #[test]
 fn inputs_without_a_job_are_worth_a_warning() {
     let scratch = Scratch::new();
-    scratch.write("a.yaml", "").write("b.yaml", "# nothing\n");
+    scratch.write("a.yaml", "apiVersion: v1\nkind: Pod\n").write("b.yaml", "# nothing\n");
     let finished = scratch.run(&["check", "a.yaml"]);
     assert_eq!(finished.code, Some(0));
-    assert!(finished.stderr.contains("warning: no Job found in a.yaml\n"), "{finished:?}");
+    assert!(finished.stderr.contains("warning[no-job]: no Job found in a.yaml\n"), "{finished:?}");
     let finished = scratch.run(&["check", "a.yaml", "b.yaml"]);
-    assert!(finished.stderr.contains("warning: no Job found in 2 inputs\n"), "{finished:?}");
+    assert!(
+        finished.stderr.contains("warning[no-job]: no Job found in 2 inputs\n"),
+        "{finished:?}"
+    );
     let finished = scratch.run(&["check", "-q", "a.yaml"]);
     assert_eq!((finished.code, finished.stderr.as_str()), (Some(0), ""));
     let finished = scratch.run(&["check", "-q", "--deny-warnings", "a.yaml"]);
     assert_eq!(finished.code, Some(1));
     assert_eq!(finished.stderr, "error: 1 warning, and --deny-warnings is given\n");
+    let finished = scratch.run(&["check", "--deny-warnings", "--allow", "no-job", "a.yaml"]);
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    let finished = scratch.run(&["check", "-o", "json", "a.yaml"]);
+    let report: serde_json::Value = serde_json::from_str(&finished.stdout).unwrap();
+    assert_eq!(report["findings"][0]["name"], "no-job");
+    assert_eq!(report["summary"]["warnings"], 1);
+    assert_eq!(report["files"][0]["documents"][0]["valid"], serde_json::Value::Null);
+}
+
+#[test]
+fn a_pipeline_that_delivers_nothing_does_not_pass() {
+    let scratch = Scratch::new();
+    for text in ["", "# nothing\n", "---\n---\n", "null\n"] {
+        let finished = scratch.run_with_stdin(&["check", "-q", "-"], text.as_bytes());
+        assert_eq!(finished.code, Some(1), "{text:?}");
+        assert_eq!(finished.stderr, "error: no manifest found in <stdin>\n", "{text:?}");
+    }
+    let finished = scratch.run_with_stdin(&["check", "-o", "json", "-"], b"");
+    assert_eq!(finished.code, Some(1));
+    let report: serde_json::Value = serde_json::from_str(&finished.stdout).unwrap();
+    assert_eq!(report["findings"][0]["severity"], "error");
+    assert_eq!(report["summary"]["errors"], 1);
+}
+
+#[test]
+fn warnings_about_this_machine_are_not_denied() {
+    let scratch = Scratch::new();
+    scratch.write("job.yaml", JOB);
+    let finished = scratch.run(&["check", "--deny-warnings", "job.yaml"]);
+    assert!(finished.stderr.contains("warning[image-ignored]"), "{finished:?}");
+    assert_eq!(finished.code, Some(0), "{finished:?}");
 }
 
 #[test]

@@ -235,7 +235,10 @@ fn a_manifest_cannot_drive_the_terminal() {
 
 #[test]
 fn a_thousand_documents_with_errors_are_all_reported() {
-    let text = vec![job("  parallelism: -1\n"); 1_000].join("---\n");
+    let bad = job("  parallelism: -1\n");
+    let text: Vec<String> =
+        (0..1_000).map(|n| bad.replacen("name: x", &format!("name: x{n}"), 1)).collect();
+    let text = text.join("---\n");
     let (code, report) = check(&text);
     assert_eq!(code, Some(1));
     assert_eq!(report["summary"]["jobs"], 1_000);

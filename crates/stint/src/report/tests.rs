@@ -136,7 +136,7 @@ fn nothing_from_the_outside_reaches_the_terminal_raw() {
     for shown in [
         PLAIN.diagnostics(&source, &documents),
         PLAIN.file_summary(&source, &documents, &tally),
-        PLAIN.no_job(&[source.name().to_owned()]),
+        PLAIN.lack(Lack::Jobs, &[source.name().to_owned()]),
     ] {
         let raw = shown.chars().find(|&c| c.is_control() && c != '\n');
         assert_eq!(raw, None, "{shown}");

@@ -76,7 +76,7 @@ fn a_report_has_the_documented_members() {
                         },
                         {
                             "index": 1, "line": 4, "kind": "Service", "apiVersion": "v1", "name": null,
-                            "valid": true, "diagnostics": [],
+                            "valid": null, "diagnostics": [],
                         },
                     ],
                     "error": null,
@@ -92,6 +92,7 @@ fn a_report_has_the_documented_members() {
                     },
                 },
             ],
+            "findings": [],
             "summary": { "jobs": 1, "errors": 1, "warnings": 0, "passedOver": 1, "unreadable": 0 },
         })
     );
