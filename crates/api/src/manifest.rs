@@ -166,8 +166,14 @@ impl Checker {
         let decoded = decode::decode::<Job>(&kind::without_wrong_type(node));
         found.add_problems(decoded.problems);
         let written = decoded.value?;
-        for error in self.validate(&written) {
-            found.add_error(&error, node);
+        let errors = self.validate(&written);
+        // A name that is generated from something wrong is wrong as well.
+        let is_at = |error: &FieldError, path: &str| error.path.to_string() == path;
+        let has_bad_prefix = errors.iter().any(|error| is_at(error, "metadata.generateName"));
+        for error in &errors {
+            if !(has_bad_prefix && is_at(error, "metadata.name")) {
+                found.add_error(error, node);
+            }
         }
         let is_valid = found.is_empty();
         let name_taken = self.is_name_taken(&written).then(advice::name_taken);

@@ -86,7 +86,12 @@ impl<W: Write> Check<'_, W> {
             json.add_file(source, documents);
             return Ok(());
         }
-        say(&self.report.diagnostics(source, &documents));
+        let diagnostics = self.report.diagnostics(source, &documents);
+        if self.names.len() > 1 && !diagnostics.is_empty() {
+            // Sets a file's findings off from what was said about the one before.
+            say("\n");
+        }
+        say(&diagnostics);
         // Among many files those that are fine need no line of their own.
         let is_worth_a_line = tally.errors + tally.warnings + tally.passed_over > 0;
         if input_count == 1 || is_worth_a_line {

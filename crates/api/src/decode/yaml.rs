@@ -48,6 +48,10 @@ pub(super) fn read(text: &str, within: Span) -> Option<Document> {
     Some(Document { span, root, problems, node_count })
 }
 
+fn is_read_by_kubernetes(version: &granit_parser::YamlVersion) -> bool {
+    (version.major, version.minor) == (1, 1)
+}
+
 struct Reader<'t> {
     text: &'t str,
     within: Span,
@@ -65,10 +69,13 @@ impl Reader<'_> {
             let (event, span) = next.map_err(|error| self.syntax_error(&error))?;
             let span = self.span_of(&span);
             match event {
-                Event::DocumentStart(..) => {
+                Event::DocumentStart(_, version) => {
                     document_count += 1;
                     if document_count > 1 {
                         return Err(self.stray_text(span));
+                    }
+                    if version.is_some_and(|version| !is_read_by_kubernetes(&version)) {
+                        return Err(self.wrong_version());
                     }
                 }
                 Event::Scalar(value, style, anchor, tag) => {
@@ -346,6 +353,18 @@ impl Reader<'_> {
                 .related(here, "the text here is indented too little to belong to it")
                 .help("close the quote, or indent all lines of the string further than its key")
         })
+    }
+
+    /// Points at the `%YAML` line, which stands before everything else.
+    fn wrong_version(&self) -> Stop {
+        let part = &self.text[self.within.start..self.within.end];
+        let offset = part.find('%').unwrap_or(0);
+        let length = part[offset..].find(['\n', '\r']).unwrap_or(part.len() - offset);
+        let start = self.within.start + offset;
+        let message = "Kubernetes reads YAML 1.1 only";
+        let problem =
+            Problem::new(ProblemKind::Syntax, Span { start, end: start + length }, message);
+        Box::new(problem.help("remove the line"))
     }
 
     fn stray_text(&self, span: Span) -> Stop {

@@ -76,7 +76,10 @@ impl Findings {
     }
 
     pub(super) fn add_advice(&mut self, advice: &Advice, node: &Node) {
-        if self.is_below_mistyped(&advice.path) {
+        // What is wrong altogether does not surprise on top of it.
+        let is_wrong =
+            |found: &Diagnostic| found.severity == Severity::Error && found.path == advice.path;
+        if self.is_below_mistyped(&advice.path) || self.kept.iter().any(is_wrong) {
             return;
         }
         if self.kept.len() >= MAX_FINDINGS_PER_DOCUMENT {

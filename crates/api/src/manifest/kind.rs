@@ -59,12 +59,16 @@ pub(super) fn of(node: &Node, said: &Said<'_>, found: &mut Findings) -> Kind {
     match (said.api_version, said.kind) {
         (Some("v1"), Some("List")) | (Some(BATCH_V1), Some(JOB_LIST_KIND)) => Kind::List,
         (Some(BATCH_V1), Some(JOB_KIND)) => Kind::Job,
-        (Some(version), Some(JOB_KIND)) if is_misplaced_job(version) => {
-            found.add(unsupported(node, "apiVersion", version, BATCH_V1));
-            Kind::Job
-        }
-        (Some(BATCH_V1), Some(kind)) if is_misspelt_job(kind) => {
-            found.add(unsupported(node, "kind", kind, JOB_KIND));
+        (Some(version), Some(kind))
+            if (version == BATCH_V1 || is_misplaced_job(version))
+                && (kind == JOB_KIND || is_misspelt_job(kind)) =>
+        {
+            if version != BATCH_V1 {
+                found.add(unsupported(node, "apiVersion", version, BATCH_V1));
+            }
+            if kind != JOB_KIND {
+                found.add(unsupported(node, "kind", kind, JOB_KIND));
+            }
             Kind::Job
         }
         (Some(version), Some(_)) if version.matches('/').count() > 1 => {

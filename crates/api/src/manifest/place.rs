@@ -11,7 +11,7 @@ use crate::field_path::{FieldPath, Segment};
 
 /// The part of the text to point at for this error.
 pub(super) fn blame(node: &Node, error: &FieldError) -> Span {
-    let path = as_written(&error.path);
+    let path = as_written(node, &error.path);
     let value = error.value.as_ref();
     entry_of(node, &path, value)
         .or_else(|| name_in_label(node, &path, value))
@@ -21,7 +21,7 @@ pub(super) fn blame(node: &Node, error: &FieldError) -> Span {
 /// The place of a field: its value if that is a scalar, its key if the value is large,
 /// and the closest enclosing key if it is not there.
 pub(super) fn place_of(node: &Node, path: &FieldPath) -> Span {
-    let path = as_written(path);
+    let path = as_written(node, path);
     let place = node.locate(&path);
     let key = place.key_span.or_else(|| enclosing_key(node, &path));
     match (place.exact && is_scalar(node, &path), key) {
@@ -34,9 +34,10 @@ pub(super) fn place_of(node: &Node, path: &FieldPath) -> Span {
     }
 }
 
-/// The API server speaks of `spec.template.labels` where it means
-/// `spec.template.metadata.labels`; in the text only the latter exists.
-fn as_written(path: &FieldPath) -> Cow<'_, FieldPath> {
+/// Where a field stands in the text. The API server speaks of `spec.template.labels`
+/// where it means `spec.template.metadata.labels`; a name may have been generated, and
+/// the labels of a Job that has none are its template's.
+fn as_written<'a>(node: &Node, path: &'a FieldPath) -> Cow<'a, FieldPath> {
     let segments = path.segments();
     let is =
         |segment: &Segment, name: &str| matches!(segment, Segment::Field(field) if field == name);
@@ -50,8 +51,23 @@ fn as_written(path: &FieldPath) -> Cow<'_, FieldPath> {
             written.insert(2, Segment::Field(Cow::Borrowed("metadata")));
             Cow::Owned(FieldPath::from_segments(written))
         }
+        [metadata, name]
+            if is(metadata, "metadata") && is(name, "name") && find(node, path).is_none() =>
+        {
+            Cow::Owned(fields(&["metadata", "generateName"]))
+        }
+        [metadata, labels]
+            if is(metadata, "metadata") && is(labels, "labels") && find(node, path).is_none() =>
+        {
+            Cow::Owned(fields(&["spec", "template", "metadata", "labels"]))
+        }
         _ => Cow::Borrowed(path),
     }
+}
+
+fn fields(names: &[&'static str]) -> FieldPath {
+    let segments = names.iter().map(|name| Segment::Field(Cow::Borrowed(*name))).collect();
+    FieldPath::from_segments(segments)
 }
 
 /// Errors about labels name the map and print the offending key or value: point at
@@ -95,6 +111,7 @@ fn enclosing_key(node: &Node, path: &FieldPath) -> Option<Span> {
         .rev()
         .find_map(|length| find(node, &FieldPath::from_segments(segments[..length].to_vec())))?;
     match &deepest.value {
+        NodeValue::Map(entries) if entries.is_empty() => Some(deepest.span),
         NodeValue::Map(entries) => entries.first().map(|entry| entry.key_span),
         NodeValue::List(_) => Some(Span { start: deepest.span.start, end: deepest.span.start }),
         NodeValue::Null | NodeValue::Bool(_) | NodeValue::Number(_) | NodeValue::String(_) => {

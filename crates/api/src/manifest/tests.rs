@@ -88,7 +88,7 @@ fn a_bad_label_is_pointed_at_itself() {
     );
     let found = found(&text);
     assert_eq!(found.len(), 2, "{found:#?}");
-    assert!(found[0].starts_with("error metadata.labels @"), "{found:#?}");
+    assert!(found[0].starts_with("error metadata.labels @ \"bad key\""), "{found:#?}");
     assert!(found[1].starts_with("error spec.template.labels @ \"bad key\""), "{found:#?}");
 }
 
@@ -98,6 +98,35 @@ fn a_label_made_from_a_bad_name_is_pointed_at_the_name() {
     assert_eq!(found.len(), 2, "{found:#?}");
     assert!(found[0].starts_with("error metadata.name @ \"a b\""), "{found:#?}");
     assert!(found[1].starts_with("error spec.template.labels @ \"a b\""), "{found:#?}");
+}
+
+#[test]
+fn a_bad_generated_name_is_told_once_and_pointed_at() {
+    let text = JOB.replace("name: x", "generateName: My_Job-");
+    assert_eq!(found(&text).len(), 1, "{:#?}", found(&text));
+    assert!(found(&text)[0].starts_with("error metadata.generateName @ \"My_Job-\""));
+    let long = format!("generateName: {}-", "a".repeat(70));
+    let indexed = JOB
+        .replace("name: x", &long)
+        .replace("completions: 2", "completions: 2\n  completionMode: Indexed");
+    assert!(
+        found(&indexed)[0].starts_with("error metadata.name @ \"aaa"),
+        "{:#?}",
+        found(&indexed)
+    );
+}
+
+#[test]
+fn an_empty_item_is_pointed_at_itself() {
+    let policy = "podFailurePolicy: {rules: [{}]}";
+    for found in found(&JOB.replace("completions: 2", policy)) {
+        assert!(found.contains("@ \"{}\":"), "{found}");
+    }
+}
+
+#[test]
+fn what_is_wrong_does_not_surprise_as_well() {
+    assert_eq!(found(&JOB.replace("completions: 2", "managedBy: nobody")).len(), 1);
 }
 
 #[test]
@@ -133,6 +162,8 @@ fn a_job_in_the_wrong_place_is_still_checked() {
         found(&JOB.replace("kind: Job", "kind: job")),
         ["error kind @ \"job\": Unsupported value: \"job\": supported values: \"Job\""]
     );
+    let both = JOB.replace("kind: Job", "kind: job").replace("batch/v1", "batch/v1beta1");
+    assert_eq!(found(&both).len(), 2, "{:#?}", found(&both));
     assert_eq!(
         found(&JOB.replace("apiVersion: batch/v1\n", "")),
         ["error apiVersion @ \"kind\": Required value"]
