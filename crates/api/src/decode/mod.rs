@@ -133,3 +133,6 @@ fn document_too_large(span: Span) -> Problem {
 fn unread(problem: Problem) -> Document {
     Document { span: problem.span, root: None, problems: vec![problem], node_count: 0 }
 }
+
+#[cfg(test)]
+mod tests;

@@ -291,11 +291,12 @@ fn only_yaml_1_1_is_what_kubernetes_reads() {
     let problems = |text: &str| {
         let read = read_str(text);
         let problems = read.iter().flat_map(|document| &document.problems);
-        problems.map(|problem| {
-            let shown = &text[problem.span.start..problem.span.end];
-            format!("<{shown}> {}", problem.message)
-        })
-        .collect::<Vec<_>>()
+        problems
+            .map(|problem| {
+                let shown = &text[problem.span.start..problem.span.end];
+                format!("<{shown}> {}", problem.message)
+            })
+            .collect::<Vec<_>>()
     };
     assert!(problems("%YAML 1.1\n---\na: 1\n").is_empty());
     assert_eq!(
