@@ -3,6 +3,8 @@
 //! Advice never makes a Job invalid. Each piece has a name, so that a team that has
 //! made up its mind can silence it.
 
+mod pod;
+
 use k8s_openapi::api::batch::v1::{Job, JobSpec};
 use k8s_openapi::api::core::v1::{Container, PodSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -16,8 +18,12 @@ use crate::names::managed_by;
 /// The names of all advice there is, for `--allow`.
 pub const NAMES: &[&str] = &[
     BACKOFF_ON_FAILURE,
+    pod::DEAD_VOLUME,
+    pod::EMPTY_PULL_SECRET,
     ENDS_AT_ONCE,
     FEATURE_OFF,
+    pod::FRACTIONAL_BYTES,
+    pod::HIDDEN_ENV,
     IMAGE_IGNORED,
     MANAGED_ELSEWHERE,
     MANUAL_SELECTOR,
@@ -28,6 +34,8 @@ pub const NAMES: &[&str] = &[
     NO_COMMAND,
     NO_JOB,
     PER_INDEX_ON_FAILURE,
+    pod::REPEATED_PORT,
+    pod::SELECTS_NO_POD,
     STATUS_IGNORED,
     UNCAPPED_COMPLETIONS,
     UNEXPANDED_VARIABLE,
@@ -100,6 +108,7 @@ pub fn advise(job: &Job, gates: &FeatureGates) -> Vec<Advice> {
         if let Some(pod) = &spec.template.spec {
             let template = path.child("template");
             let path = template.child("spec");
+            pod::advise(pod, &path, &mut found);
             advise_on_grace_period(pod, &path, &mut found);
             advise_on_containers(pod, &path, &mut found);
         }
