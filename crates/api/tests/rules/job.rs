@@ -1,10 +1,11 @@
 //! The rules of Jobs, row by row: `rules/job/*.yaml`.
 //!
-//! Every row goes the way a request goes: decode, prepare, validate.
+//! Every row goes the way a request goes: decode, prepare, validate. What stands in the
+//! store before an update got there the same way, unless the row is `unreachable`.
 
 use k8s_openapi::api::batch::v1::Job;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Value, json};
 use stint_api::defaults::job::default_job;
 use stint_api::feature_gates::FeatureGates;
 use stint_api::field_error::FieldError;
@@ -13,6 +14,7 @@ use stint_api::validation::job::validate_job;
 use stint_api::validation::job_status::validate_job_status_update;
 use stint_api::validation::job_update::validate_job_update;
 
+use crate::dump::{self, Exchange};
 use crate::rows;
 
 /// The uid that created Jobs get, and that rows expect in messages.
@@ -58,54 +60,123 @@ fn run(file: &str, at_least: usize) {
         "job",
         "old",
         "oldStatus",
+        "meanwhile",
+        "unreachable",
         "new",
         "status",
-        "scaleTo",
         "gates",
         "createGates",
-        "spec",
-        "metadata",
+        "stored",
     ];
-    rows::run(&format!("job/{file}"), at_least, &keys, |row, report| {
-        let (job, errors) = answer(row);
-        let stored = serde_json::to_value(job).expect("a Job is JSON");
-        for part in ["spec", "metadata"] {
-            for (field, expected) in row[part].as_object().into_iter().flatten() {
-                let path = format!("{part}.{field}");
-                rows::compare(&path, expected, &stored[part][field], report);
-            }
+    let file = format!("job/{file}");
+    rows::run(&file, at_least, &keys, |row, report| {
+        let (exchange, answer) = play(row);
+        dump::write(&file, row, &exchange);
+        if let Some(expected) = row.get("stored") {
+            rows::compare("stored", expected, &json(&answer.stored), report);
         }
-        errors.iter().map(ToString::to_string).collect()
+        answer.errors.iter().map(ToString::to_string).collect()
     });
 }
 
 /// What is stored, and what is wrong with it.
-fn answer(row: &Value) -> (Job, Vec<FieldError>) {
-    let gates = |key: &str| {
-        let text = row[key].as_str().unwrap_or_default();
-        FeatureGates::parse(text).unwrap_or_else(|error| panic!("{}: {error}", row["name"]))
-    };
+pub(crate) struct Answer {
+    pub(crate) stored: Job,
+    pub(crate) errors: Vec<FieldError>,
+}
+
+fn play(row: &Value) -> (Exchange, Answer) {
+    let gates = gates(row, "gates");
     if row.get("new").is_some() {
-        update(row, &gates("createGates"), &gates("gates"))
+        let before = Before::of(row, &row["old"]);
+        let mut body = json(&before.job);
+        rows::patch(&mut body, &row["new"]);
+        let answer = update(&body, &before.job, &gates);
+        (before.then(dump::update(&body)), answer)
     } else if row.get("status").is_some() {
-        update_status(row, &gates("gates"))
+        let before = Before::of(row, &row["job"]);
+        let body = with_status(&before.job, &row["status"]);
+        let answer = update_status(&body, &before.job, &gates);
+        (before.then(dump::update_status(&body)), answer)
     } else {
-        let (mut job, errors) = create(&row["job"], &gates("gates"));
-        // A Job is defaulted once more on its way into the store.
-        default_job(&mut job, &gates("gates"));
-        (job, errors)
+        let body = body(&row["job"]);
+        let answer = create(&body, &gates);
+        (Exchange::only(dump::create(&body)), answer)
     }
 }
 
-fn create(patch: &Value, gates: &FeatureGates) -> (Job, Vec<FieldError>) {
+/// The Job that stands in the store before an update, and the requests that led there.
+struct Before {
+    job: Job,
+    requests: Vec<Value>,
+    unreachable: bool,
+}
+
+impl Before {
+    /// Creates a Job, gives it `oldStatus` and changes it by `meanwhile`. Every step must
+    /// be allowed; of an `unreachable` row one must not be, and it is taken all the same.
+    fn of(row: &Value, patch: &Value) -> Self {
+        let gates = gates(row, "createGates");
+        let created = body(patch);
+        let Answer { stored, mut errors } = create(&created, &gates);
+        assert!(errors.is_empty(), "{}: the stored Job is invalid: {errors:?}", row["name"]);
+        let unreachable = row.get("unreachable").is_some();
+        let mut before = Self { job: stored, requests: vec![dump::create(&created)], unreachable };
+        before.job.metadata.resource_version = Some("1".to_owned());
+        if let Some(status) = row.get("oldStatus") {
+            let body = with_status(&before.job, status);
+            let answer = update_status(&body, &before.job, &gates);
+            before.take(answer, dump::update_status(&body), &mut errors);
+        }
+        if let Some(patch) = row.get("meanwhile") {
+            let mut body = json(&before.job);
+            rows::patch(&mut body, patch);
+            let answer = update(&body, &before.job, &gates);
+            before.take(answer, dump::update(&body), &mut errors);
+        }
+        let refused = !errors.is_empty();
+        assert_eq!(refused, unreachable, "{}: on the way to it: {errors:?}", row["name"]);
+        before
+    }
+
+    fn take(&mut self, answer: Answer, request: Value, errors: &mut Vec<FieldError>) {
+        self.job = answer.stored;
+        self.requests.push(request);
+        errors.extend(answer.errors);
+    }
+
+    fn then(self, request: Value) -> Exchange {
+        let before = dump::body(&json(&self.job));
+        let requests = if self.unreachable { Vec::new() } else { self.requests };
+        Exchange { setup: requests, before: Some(before), request }
+    }
+}
+
+/// The base Job, patched.
+fn body(patch: &Value) -> Value {
     let mut job = rows::read("base.yaml");
     rows::patch(&mut job, patch);
-    let mut job: Job = typed(job);
+    job
+}
+
+/// The request that gives a stored Job a status. Its spec is not the stored one, because
+/// that must not matter.
+fn with_status(job: &Job, status: &Value) -> Value {
+    let mut body = json(job);
+    body["spec"] = json!({"template": {}});
+    body["status"] = status.clone();
+    body
+}
+
+pub(crate) fn create(body: &Value, gates: &FeatureGates) -> Answer {
+    let mut job: Job = typed(body.clone());
     check_defaults_settle(&job, gates);
     job.metadata.uid = Some(UID.to_owned());
     prepare::prepare_for_create(&mut job, gates);
     let errors = validate_job(&job);
-    (job, errors)
+    // A Job is defaulted once more on its way into the store.
+    default_job(&mut job, gates);
+    Answer { stored: job, errors }
 }
 
 fn check_defaults_settle(job: &Job, gates: &FeatureGates) {
@@ -116,48 +187,30 @@ fn check_defaults_settle(job: &Job, gates: &FeatureGates) {
     assert_eq!(once, twice, "defaulting twice is not once");
 }
 
-fn update(
-    row: &Value,
-    create_gates: &FeatureGates,
-    gates: &FeatureGates,
-) -> (Job, Vec<FieldError>) {
-    let old = stored(row, &row["old"], create_gates);
-    let mut new = serde_json::to_value(&old).expect("a Job is JSON");
-    rows::patch(&mut new, &row["new"]);
-    let mut new: Job = typed(new);
-    prepare::prepare_for_update(&mut new, &old, gates);
-    assert_eq!(new.status, old.status, "{}: an update changed the status", row["name"]);
-    let errors = validate_job_update(&new, &old);
-    (new, errors)
+fn update(body: &Value, old: &Job, gates: &FeatureGates) -> Answer {
+    let mut new: Job = typed(body.clone());
+    prepare::prepare_for_update(&mut new, old, gates);
+    let errors = validate_job_update(&new, old);
+    Answer { stored: new, errors }
 }
 
-fn update_status(row: &Value, gates: &FeatureGates) -> (Job, Vec<FieldError>) {
-    let mut old = stored(row, &row["job"], &FeatureGates::default());
-    if let Some(count) = row["scaleTo"].as_i64() {
-        let spec = old.spec.as_mut().expect("a stored Job has a spec");
-        spec.completions = Some(count as i32);
-        spec.parallelism = Some(count as i32);
-    }
-    let mut new = old.clone();
-    new.spec = Some(Default::default());
-    new.status = Some(typed(row["status"].clone()));
-    prepare::prepare_for_status_update(&mut new, &old);
-    assert_eq!(new.spec, old.spec, "{}: a status update changed the spec", row["name"]);
-    let errors = validate_job_status_update(&new, &old, gates);
-    (new, errors)
+fn update_status(body: &Value, old: &Job, gates: &FeatureGates) -> Answer {
+    let mut new: Job = typed(body.clone());
+    prepare::prepare_for_status_update(&mut new, old);
+    assert_eq!(new.spec, old.spec, "a status update changed the spec");
+    let errors = validate_job_status_update(&new, old, gates);
+    Answer { stored: new, errors }
 }
 
-/// The Job as it stands in the store before an update.
-fn stored(row: &Value, patch: &Value, gates: &FeatureGates) -> Job {
-    let (mut job, errors) = create(patch, gates);
-    assert!(errors.is_empty(), "{}: the stored Job is invalid: {errors:?}", row["name"]);
-    job.metadata.resource_version = Some("1".to_owned());
-    if !row["oldStatus"].is_null() {
-        job.status = Some(typed(row["oldStatus"].clone()));
-    }
-    job
+fn gates(row: &Value, key: &str) -> FeatureGates {
+    let text = row[key].as_str().unwrap_or_default();
+    FeatureGates::parse(text).unwrap_or_else(|error| panic!("{}: {error}", row["name"]))
 }
 
 fn typed<T: DeserializeOwned>(value: Value) -> T {
     serde_json::from_value(value).expect("the rows are well typed")
+}
+
+fn json(job: &Job) -> Value {
+    serde_json::to_value(job).expect("a Job is JSON")
 }

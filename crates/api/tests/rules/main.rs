@@ -1,5 +1,6 @@
 //! The rules of Jobs and Pod templates as data, each true to a real API server.
 
+mod dump;
 mod job;
 mod pages;
 mod pod;
