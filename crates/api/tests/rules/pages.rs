@@ -2,32 +2,40 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
+use serde_json::Value;
 use stint_api::advice::NAMES;
 
 use crate::rows;
 
 #[test]
 fn every_file_and_test_of_the_parity_table_exists() {
-    let repository = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let page = fs::read_to_string(repository.join("docs/parity.md")).expect("docs/parity.md");
+    let page = parity();
     let mut known = Known::default();
     let mut wrong = Vec::new();
+    let mut outcomes: &[Outcome] = &[];
     let lines: Vec<&str> = page.lines().filter(|line| line.starts_with("| ")).collect();
     for line in &lines {
         let cells: Vec<&str> = line.trim_matches('|').split(" | ").map(str::trim).collect();
-        let [_, place, test] = cells[..] else { panic!("three cells: {line}") };
-        if place == "where" {
+        let [_, place, tests @ ..] = &cells[..] else { panic!("a rule and a place: {line}") };
+        outcomes = match tests {
+            ["test"] => &[Outcome::Any],
+            ["rejected by", "accepted beside"] => &[Outcome::Rejected, Outcome::Accepted],
+            _ => outcomes,
+        };
+        if *place == "where" {
             continue;
         }
-        let source = repository.join("crates/api/src").join(place.trim_matches('`'));
-        if !source.is_file() {
+        assert_eq!(tests.len(), outcomes.len(), "a cell too few or too many: {line}");
+        if !repository().join("crates/api/src").join(place.trim_matches('`')).is_file() {
             wrong.push(format!("no such file: {line}"));
         }
-        let (file, name) = test.split_once(": ").unwrap_or((test, ""));
-        if !known.has(&repository, file.trim_matches('`'), name) {
-            wrong.push(format!("no such test: {line}"));
+        for (test, outcome) in tests.iter().zip(outcomes) {
+            let (file, name) = test.split_once(": ").unwrap_or((test, ""));
+            if !known.has(file.trim_matches('`'), name, *outcome) {
+                wrong.push(format!("no such test, {outcome:?}: {test}"));
+            }
         }
     }
     assert!(lines.len() > 300, "the table has lost its lines: {}", lines.len());
@@ -35,9 +43,30 @@ fn every_file_and_test_of_the_parity_table_exists() {
 }
 
 #[test]
+fn the_parity_page_counts_the_rows() {
+    let rows_of = |folder| {
+        let files = rows::files(folder).into_iter().map(|file| rows::read(&file));
+        files.flat_map(|rows| rows.as_array().expect("a list of rows").clone()).collect::<Vec<_>>()
+    };
+    let (jobs, pods) = (rows_of("job"), rows_of("pod"));
+    let marked =
+        |key| jobs.iter().chain(&pods).filter(|row: &&Value| row.get(key).is_some()).count();
+    let page = parity();
+    let page = page.split_whitespace().collect::<Vec<_>>().join(" ");
+    for (count, said) in [
+        (jobs.len(), "rows of Jobs"),
+        (pods.len(), "rows of Pod templates"),
+        (marked("differs"), "rows marked `differs`"),
+        (marked("unreachable"), "rows are marked `unreachable`"),
+    ] {
+        let text = format!(" {count} {said}");
+        assert!(page.contains(&text), "docs/parity.md does not say:{text}");
+    }
+}
+
+#[test]
 fn every_warning_is_documented() {
-    let page = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/check.md");
-    let page = fs::read_to_string(page).expect("docs/check.md");
+    let page = fs::read_to_string(repository().join("docs/check.md")).expect("docs/check.md");
     let documented: Vec<&str> = page
         .lines()
         .skip_while(|line| *line != "## Warnings")
@@ -47,25 +76,54 @@ fn every_warning_is_documented() {
     assert_eq!(documented, NAMES);
 }
 
-/// The tests of each file that was looked at.
+/// What a row shows of a rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Outcome {
+    Rejected,
+    Accepted,
+    Any,
+}
+
+/// The tests of each file that was looked at, with what they show.
 #[derive(Default)]
-struct Known(BTreeMap<String, Vec<String>>);
+struct Known(BTreeMap<String, Vec<(String, Outcome)>>);
 
 impl Known {
-    fn has(&mut self, repository: &Path, file: &str, name: &str) -> bool {
-        let names = self.0.entry(file.to_owned()).or_insert_with(|| names(repository, file));
-        names.iter().any(|known| known == name)
+    fn has(&mut self, file: &str, name: &str, outcome: Outcome) -> bool {
+        let tests = self.0.entry(file.to_owned()).or_insert_with(|| tests(file));
+        let shows = |shown| outcome == Outcome::Any || outcome == shown;
+        tests.iter().any(|(known, shown)| known == name && shows(*shown))
     }
 }
 
-fn names(repository: &Path, file: &str) -> Vec<String> {
+fn tests(file: &str) -> Vec<(String, Outcome)> {
     if let Some(rows) = file.strip_prefix("rules/") {
         let rows = rows::read(rows);
         let rows = rows.as_array().expect("a file of rows is a list");
-        return rows.iter().filter_map(|row| row["name"].as_str().map(str::to_owned)).collect();
+        return rows.iter().map(|row| (name(row), outcome(row))).collect();
     }
-    let source = fs::read_to_string(repository.join("crates/api/src").join(file));
+    let source = fs::read_to_string(repository().join("crates/api/src").join(file));
     let source = source.unwrap_or_else(|error| panic!("{file}: {error}"));
     let functions = source.lines().filter_map(|line| line.trim().strip_prefix("fn "));
-    functions.filter_map(|line| line.split_once('(')).map(|(name, _)| name.to_owned()).collect()
+    let names = functions.filter_map(|line| line.split_once('('));
+    names.map(|(name, _)| (name.to_owned(), Outcome::Any)).collect()
+}
+
+fn name(row: &Value) -> String {
+    row["name"].as_str().expect("a row has a name").to_owned()
+}
+
+fn outcome(row: &Value) -> Outcome {
+    match row["errors"].as_array().expect("a row lists its errors")[..] {
+        [] => Outcome::Accepted,
+        [..] => Outcome::Rejected,
+    }
+}
+
+fn parity() -> String {
+    fs::read_to_string(repository().join("docs/parity.md")).expect("docs/parity.md")
+}
+
+fn repository() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
