@@ -64,6 +64,7 @@ fn run(file: &str, at_least: usize) {
         "unreachable",
         "new",
         "status",
+        "metadata",
         "gates",
         "createGates",
         "stored",
@@ -95,7 +96,8 @@ fn play(row: &Value) -> (Exchange, Answer) {
         (before.then(dump::update(&body)), answer)
     } else if row.get("status").is_some() {
         let before = Before::of(row, &row["job"]);
-        let body = with_status(&before.job, &row["status"]);
+        let mut body = with_status(&before.job, &row["status"]);
+        rows::patch(&mut body["metadata"], &row["metadata"]);
         let answer = update_status(&body, &before.job, &gates);
         (before.then(dump::update_status(&body)), answer)
     } else {
