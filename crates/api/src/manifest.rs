@@ -89,7 +89,7 @@ impl Checker {
     fn check_document(&mut self, document: Document, hand_out: &mut impl FnMut(CheckedDocument)) {
         match &document.root {
             Some(root) => {
-                self.check_node(root, document.span, None, document.problems, hand_out);
+                self.check_node(root, document.span, Within::File, document.problems, hand_out);
             }
             None => hand_out(CheckedDocument {
                 span: document.span,
@@ -102,18 +102,22 @@ impl Checker {
         }
     }
 
-    /// Checks one object. `implied` is the kind that the list it stands in gives it.
+    /// Checks one object.
     fn check_node(
         &mut self,
         node: &Node,
         span: Span,
-        implied: Option<(&str, &str)>,
+        within: Within,
         problems: Vec<Problem>,
         hand_out: &mut impl FnMut(CheckedDocument),
     ) {
+        let implied = match within {
+            Within::File => None,
+            Within::List(implied) => implied,
+        };
         let said = kind::said(node, implied);
         let mut found = Findings::default();
-        let kind = kind::of(node, &said, &mut found);
+        let kind = kind::of(node, &said, within != Within::File, &mut found);
         // What is passed over is not judged: a text that cannot be read is another matter.
         let is_ours = !matches!(kind, Kind::Other);
         let is_told = |problem: &Problem| is_ours || problem.kind != ProblemKind::Duplicate;
@@ -156,8 +160,8 @@ impl Checker {
             });
         }
         for item in items {
-            let implied = list::implied_kind(said);
-            self.check_node(item, item.span, implied, Vec::new(), hand_out);
+            let within = Within::List(list::implied_kind(said));
+            self.check_node(item, item.span, within, Vec::new(), hand_out);
         }
     }
 
@@ -227,6 +231,15 @@ impl Checker {
         }
         true
     }
+}
+
+/// Where an object stands.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Within {
+    /// In a document of its own.
+    File,
+    /// In a list, which may give it a kind.
+    List(Option<(&'static str, &'static str)>),
 }
 
 /// A plain error about the text at a place.

@@ -1,12 +1,13 @@
 //! Whether two values mean the same to Kubernetes, however they are written.
 
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::quantity::Quantity;
 
-/// Whether two objects mean the same: an empty list or map is as good as none, but an
-/// empty object is not (`securityContext: {}`), and quantities are compared by amount.
+/// Whether two objects mean the same: an empty list, map or text is as good as none, and
+/// so is `false` where nothing means false; an empty object is not (`securityContext: {}`).
+/// Quantities are compared by amount.
 pub(crate) fn semantically_equal(one: &Value, two: &Value) -> bool {
     same(one, two, Meaning::Plain)
 }
@@ -16,25 +17,36 @@ pub(crate) fn json(value: impl Serialize) -> Value {
     serde_json::to_value(value).expect("Kubernetes types serialise to JSON")
 }
 
-/// What a text stands for.
+/// What a value is.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Meaning {
+    /// Part of an object.
     Plain,
+    /// A quantity, or a map of them.
     Quantity,
+    /// A map, whose entries mean something even if their values are empty.
+    Entries,
 }
 
-/// The fields of a Job that hold maps. In JSON nothing else tells a map from an object.
+/// The fields of a Job that hold maps, or metadata, whose absence means that it is empty.
+/// In JSON nothing else tells them from an object.
 const MAP_FIELDS: &[&str] = &[
     "annotations",
     "labels",
     "limits",
     "matchLabels",
+    "metadata",
     "nodeSelector",
     "options",
     "overhead",
     "requests",
     "volumeAttributes",
 ];
+
+/// The fields of a Job that are false when they are absent. Of other flags, absent means
+/// that something else decides.
+const PLAIN_FLAGS: &[&str] =
+    &["hostIPC", "hostNetwork", "hostPID", "readOnly", "stdin", "stdinOnce", "tty"];
 
 /// The fields of a Job that hold quantities, or maps of them.
 const QUANTITY_FIELDS: &[&str] = &["divisor", "limits", "overhead", "requests", "sizeLimit"];
@@ -44,10 +56,18 @@ fn same(one: &Value, two: &Value, meaning: Meaning) -> bool {
         (Value::Object(one), Value::Object(two)) => {
             let keys = one.keys().chain(two.keys().filter(|key| !one.contains_key(*key)));
             keys.into_iter().all(|key| {
-                let is_quantity =
-                    meaning == Meaning::Quantity || QUANTITY_FIELDS.contains(&key.as_str());
-                let meaning = if is_quantity { Meaning::Quantity } else { Meaning::Plain };
-                same(unless_empty(key, one.get(key)), unless_empty(key, two.get(key)), meaning)
+                let (one, two) = (one.get(key), two.get(key));
+                if meaning == Meaning::Entries {
+                    return one == two;
+                }
+                let meaning = match key.as_str() {
+                    _ if meaning == Meaning::Quantity => Meaning::Quantity,
+                    key if QUANTITY_FIELDS.contains(&key) => Meaning::Quantity,
+                    "metadata" => Meaning::Plain,
+                    key if MAP_FIELDS.contains(&key) => Meaning::Entries,
+                    _ => Meaning::Plain,
+                };
+                same(unless_empty(key, one), unless_empty(key, two), meaning)
             })
         }
         (Value::Array(one), Value::Array(two)) => {
@@ -68,9 +88,17 @@ fn unless_empty<'a>(key: &str, value: Option<&'a Value>) -> &'a Value {
     match value {
         None => &Value::Null,
         Some(Value::Array(items)) if items.is_empty() => &Value::Null,
-        Some(Value::Object(map)) if map.is_empty() && MAP_FIELDS.contains(&key) => &Value::Null,
+        Some(Value::Object(map)) if MAP_FIELDS.contains(&key) && is_hollow(map) => &Value::Null,
+        Some(Value::String(text)) if text.is_empty() => &Value::Null,
+        Some(Value::Bool(false)) if PLAIN_FLAGS.contains(&key) => &Value::Null,
         Some(value) => value,
     }
+}
+
+/// Whether a map holds nothing, or only what means nothing. An entry of a map proper
+/// (a label) means something even if its value is empty.
+fn is_hollow(map: &Map<String, Value>) -> bool {
+    map.iter().all(|(key, value)| !value.is_string() && unless_empty(key, Some(value)).is_null())
 }
 
 #[cfg(test)]
@@ -94,6 +122,13 @@ mod tests {
             (size("1Gi"), size("1024Mi"), true),
             (json!({"image": "1"}), json!({"image": "1000m"}), false),
             (json!({"args": ["a", "b"]}), json!({"args": ["b", "a"]}), false),
+            (json!({"hostNetwork": false, "subPath": ""}), json!({}), true),
+            (json!({"hostNetwork": true}), json!({}), false),
+            (json!({"enableServiceLinks": false}), json!({}), false),
+            (json!({"metadata": {"labels": {}}}), json!({}), true),
+            (json!({"metadata": {"labels": {"a": ""}}}), json!({}), false),
+            (json!({"labels": {"a": ""}}), json!({}), false),
+            (json!({"labels": {"a": ""}}), json!({"labels": {"a": "", "b": ""}}), false),
         ];
         for (one, two, expected) in rows {
             assert_eq!(semantically_equal(&one, &two), expected, "{one} {two}");

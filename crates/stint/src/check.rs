@@ -39,6 +39,7 @@ pub(crate) fn run(args: &CheckArgs) -> ExitCode {
         printed_count: 0,
         names: Vec::new(),
         total: Tally::default(),
+        has_spoken: false,
     };
     match check.all() {
         Ok(()) => ExitCode::from(exit_code(&check.total, args.deny_warnings)),
@@ -61,6 +62,8 @@ struct Check<'a, W: Write> {
     /// The inputs that were read.
     names: Vec<String>,
     total: Tally,
+    /// Whether anything has been said to people.
+    has_spoken: bool,
 }
 
 impl<W: Write> Check<'_, W> {
@@ -87,16 +90,20 @@ impl<W: Write> Check<'_, W> {
             return Ok(());
         }
         let diagnostics = self.report.diagnostics(source, &documents);
-        if self.names.len() > 1 && !diagnostics.is_empty() {
+        if self.has_spoken && !diagnostics.is_empty() {
             // Sets a file's findings off from what was said about the one before.
             say("\n");
         }
         say(&diagnostics);
         // Among many files those that are fine need no line of their own.
         let is_worth_a_line = tally.errors + tally.warnings + tally.passed_over > 0;
+        let mut has_spoken = !diagnostics.is_empty();
         if input_count == 1 || is_worth_a_line {
-            say(&self.report.file_summary(source, &documents, &tally));
+            let summary = self.report.file_summary(source, &documents, &tally);
+            has_spoken |= !summary.is_empty();
+            say(&summary);
         }
+        self.has_spoken |= has_spoken;
         Ok(())
     }
 

@@ -70,7 +70,7 @@ pub const MAX_NODES_PER_FILE: usize = 10_000_000;
 /// goes with its fields, at 50 to 100 bytes each: `containers: [~, ~, …]` spends
 /// three bytes on a container, which has 26. A large Job has some thousands of
 /// objects with 3 to 40 fields.
-pub const MAX_FIELDS_PER_DOCUMENT: usize = 500_000;
+pub const MAX_FIELDS_PER_DOCUMENT: usize = 1_000_000;
 
 /// Documents in a file: at [`MAX_FILE_BYTES`], 671 bytes for each, about the
 /// size of a small Job.

@@ -115,8 +115,7 @@ impl Pass {
         self.report(node, node.span, || {
             let message =
                 format!("the objects up to here have more than {MAX_FIELDS_PER_DOCUMENT} fields");
-            Problem::new(ProblemKind::Limit, node.span, message)
-                .help("no API server could store as much in one Job; split it")
+            Problem::new(ProblemKind::Limit, node.span, message).help("split the Job")
         });
         Err(Fault::final_one())
     }

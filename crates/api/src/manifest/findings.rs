@@ -149,7 +149,12 @@ pub(super) fn fit(found: &mut Vec<Diagnostic>, room: usize) {
     if found.len() <= room {
         return;
     }
-    let cut = found.split_off(room);
+    let mut cut = found.split_off(room);
+    if cut.len() == 1 {
+        // Saying that one is not shown would take as much room as showing it.
+        found.append(&mut cut);
+        return;
+    }
     let errors = cut.iter().filter(|found| found.severity == Severity::Error).count();
     found.push(hidden(&cut, errors, cut.len() - errors));
 }
@@ -158,8 +163,9 @@ pub(super) fn fit(found: &mut Vec<Diagnostic>, room: usize) {
 fn hidden(near: &[Diagnostic], errors: usize, warnings: usize) -> Diagnostic {
     let span = near.last().map(|found| found.span).unwrap_or_default();
     let severity = if errors > 0 { Severity::Error } else { Severity::Warning };
+    let noun = if errors + warnings == 1 { "finding" } else { "findings" };
     let message = format!(
-        "{} more findings in this document are not shown ({errors} of them errors)",
+        "{} more {noun} of this document not shown, {errors} of them errors",
         errors + warnings
     );
     Diagnostic { severity, ..error_at(span, message) }

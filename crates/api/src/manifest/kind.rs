@@ -46,7 +46,7 @@ pub(super) fn said<'n>(node: &'n Node, implied: Option<(&'n str, &'n str)>) -> S
 }
 
 /// Tells what a document is, and adds what is wrong with its `apiVersion` and `kind`.
-pub(super) fn of(node: &Node, said: &Said<'_>, found: &mut Findings) -> Kind {
+pub(super) fn of(node: &Node, said: &Said<'_>, in_list: bool, found: &mut Findings) -> Kind {
     if !matches!(node.value, NodeValue::Map(_)) {
         let message = "a manifest is a mapping with apiVersion, kind and metadata";
         let help = matches!(node.value, NodeValue::List(_)).then(|| {
@@ -57,6 +57,19 @@ pub(super) fn of(node: &Node, said: &Said<'_>, found: &mut Findings) -> Kind {
         return Kind::Unknown;
     }
     match (said.api_version, said.kind) {
+        (Some(_), Some(kind @ ("List" | JOB_LIST_KIND))) if in_list => {
+            let error =
+                FieldError::invalid(&Path::field("kind"), kind, "a list cannot stand in a list");
+            let help = "put the items of the inner list into the outer one".to_owned();
+            found.add(field_error(error, place(node, "kind"), help));
+            Kind::Unknown
+        }
+        (Some(version), Some(JOB_LIST_KIND))
+            if version != BATCH_V1 && is_misplaced_job(version) =>
+        {
+            found.add(unsupported(node, "apiVersion", version, BATCH_V1));
+            Kind::List
+        }
         (Some("v1"), Some("List")) | (Some(BATCH_V1), Some(JOB_LIST_KIND)) => Kind::List,
         (Some(BATCH_V1), Some(JOB_KIND)) => Kind::Job,
         (Some(version), Some(kind))

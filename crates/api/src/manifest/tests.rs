@@ -242,6 +242,16 @@ fn a_list_is_checked_itself() {
         ["error items @ \"{a: 1}\": expected a list, found a mapping"]
     );
     assert_eq!(list("items: []\nitems: []\n").len(), 1);
+    let inner = "{apiVersion: v1, kind: List, items: []}";
+    assert_eq!(
+        list(&format!("items: [{inner}]\n")),
+        ["error kind @ \"List\": Invalid value: \"List\": a list cannot stand in a list"]
+    );
+    let wrong = "apiVersion: v1\nkind: JobList\nitems: []\n";
+    assert_eq!(
+        found(wrong),
+        ["error apiVersion @ \"v1\": Unsupported value: \"v1\": supported values: \"batch/v1\""]
+    );
     assert_eq!(
         list("items: [1]\n"),
         ["error  @ \"\": a manifest is a mapping with apiVersion, kind and metadata"]
@@ -279,7 +289,7 @@ fn of_many_findings_some_are_kept_and_the_rest_is_counted() {
     assert_eq!(found.len(), 1_001);
     assert!(
         found[1_000]
-            .ends_with("4000 more findings in this document are not shown (4000 of them errors)"),
+            .ends_with("4000 more findings of this document not shown, 4000 of them errors"),
         "{}",
         found[1_000]
     );
