@@ -5,8 +5,15 @@
 //! kube, HTTP or where the time comes from: `now` is a parameter.
 
 pub mod backoff;
+mod context;
+pub mod end_state;
+pub mod event;
+mod graves;
+pub mod ledger;
+pub mod op;
 pub mod pod_facts;
 pub mod pod_failure_policy;
 pub mod pod_name;
+mod pods;
 pub mod removal;
 pub mod success_policy;

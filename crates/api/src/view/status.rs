@@ -23,8 +23,8 @@ pub struct StatusView {
     pub failed: u32,
     /// The indexes that succeeded.
     pub completed_indexes: IndexSet,
-    /// The indexes that failed, where the Job counts failures per index.
-    pub failed_indexes: IndexSet,
+    /// The indexes that failed; there once the Job counts failures per index.
+    pub failed_indexes: Option<IndexSet>,
     /// UIDs of Pods that succeeded and are not in the counter yet.
     pub uncounted_succeeded: Vec<String>,
     /// UIDs of Pods that failed and are not in the counter yet.
@@ -55,7 +55,7 @@ impl StatusView {
             succeeded: at_least_zero(status.succeeded),
             failed: at_least_zero(status.failed),
             completed_indexes: indexes(status.completed_indexes.as_deref()),
-            failed_indexes: indexes(status.failed_indexes.as_deref()),
+            failed_indexes: status.failed_indexes.as_deref().map(|text| indexes(Some(text))),
             uncounted_succeeded: uncounted
                 .and_then(|pods| pods.succeeded.clone())
                 .unwrap_or_default(),

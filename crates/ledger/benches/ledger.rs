@@ -1,0 +1,139 @@
+//! What a Job costs in its ledger alone: every index from start to Complete, with Pods
+//! that end as soon as they exist and an API that answers at once.
+//!
+//! `cargo bench -p stint-ledger` prints a line for each size. Nothing here is asserted:
+//! timings belong to docs/benchmarks.md.
+
+use std::time::Instant;
+
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::jiff::Timestamp;
+use serde_json::json;
+use stint_api::feature_gates::FeatureGates;
+use stint_api::prepare::prepare_for_create;
+use stint_api::view::JobView;
+use stint_ledger::event::Event;
+use stint_ledger::ledger::{JobLedger, Settings};
+use stint_ledger::op::{Applied, NewPod, Op, OpKind, Outcome};
+use stint_ledger::pod_facts::{Owner, PodFacts, PodPhase};
+
+fn main() {
+    println!(
+        "{:>10} {:>11} {:>12} {:>12} {:>8}",
+        "indexes", "parallelism", "total", "per Pod", "writes"
+    );
+    for (completions, parallelism) in [
+        (1_000, 100),
+        (10_000, 100),
+        (100_000, 100),
+        (1_000_000, 100),
+        (10_000, 10_000),
+        (100_000, 100_000),
+    ] {
+        let mut world = World::new(completions, parallelism);
+        let start = Instant::now();
+        world.run();
+        let total = start.elapsed();
+        let per_pod = total / completions;
+        println!(
+            "{completions:>10} {parallelism:>11} {total:>12.2?} {per_pod:>12.2?} {:>8}",
+            world.writes
+        );
+    }
+    println!("peak memory: {}", peak_memory());
+}
+
+struct World {
+    job: Job,
+    ledger: JobLedger,
+    now: Timestamp,
+    version: u64,
+    writes: u64,
+}
+
+impl World {
+    fn new(completions: u32, parallelism: u32) -> Self {
+        let mut job: Job = serde_json::from_value(json!({
+            "metadata": {"name": "j", "namespace": "ns", "uid": "u", "resourceVersion": "1"},
+            "spec": {
+                "completions": completions, "parallelism": parallelism, "completionMode": "Indexed",
+                "template": {"spec": {"restartPolicy": "Never", "containers": []}},
+            },
+        }))
+        .expect("a Job");
+        prepare_for_create(&mut job, &FeatureGates::default());
+        let mut ledger = JobLedger::new(Settings::default(), "j", "u");
+        ledger.observe(Event::JobSeen(Box::new(JobView::parse(&job).expect("a Job"))));
+        ledger.observe(Event::PodsCurrent { version: 1 });
+        let now = Timestamp::from_second(1_000_000).expect("a time");
+        Self { job, ledger, now, version: 1, writes: 0 }
+    }
+
+    fn run(&mut self) {
+        while self.job.status.as_ref().is_none_or(|status| status.completion_time.is_none()) {
+            let ops = self.ledger.next(self.now);
+            assert!(!ops.is_empty(), "the Job is stuck");
+            for op in ops {
+                self.answer(op);
+            }
+        }
+    }
+
+    fn answer(&mut self, op: Op) {
+        self.version += 1;
+        let outcome = match op.kind {
+            OpKind::CreatePod(new) => {
+                let mut pod = self.pod(new);
+                self.ledger.settle(op.id, Outcome::Applied(Applied::Pod(Box::new(pod.clone()))));
+                self.version += 1;
+                pod.version = self.version;
+                pod.phase = PodPhase::Succeeded;
+                self.ledger.observe(Event::PodSeen { facts: Box::new(pod), is_selected: true });
+                return;
+            }
+            OpKind::RemoveFinalizer(pod) => {
+                self.ledger.observe(Event::PodGone { uid: pod.uid });
+                Outcome::Applied(Applied::NoPod)
+            }
+            OpKind::WriteStatus { status, .. } => {
+                self.writes += 1;
+                self.job.status = Some(*status);
+                self.job.metadata.resource_version = Some(self.version.to_string());
+                let job = JobView::parse(&self.job).expect("a Job");
+                Outcome::Applied(Applied::Job(Box::new(job)))
+            }
+            OpKind::EmitEvent(_) => return,
+            other => panic!("nothing goes wrong here: {other:?}"),
+        };
+        self.ledger.settle(op.id, outcome);
+    }
+
+    fn pod(&self, new: NewPod) -> PodFacts {
+        PodFacts {
+            uid: format!("00000000-0000-0000-0000-{:012}", self.version),
+            name: new.name,
+            version: self.version,
+            owner: Owner::Controller("u".to_owned()),
+            is_tracked: true,
+            phase: PodPhase::Running,
+            created: self.now,
+            is_deleted: false,
+            index: new.index,
+            failure_count: 0,
+            ignored_failure_count: 0,
+            is_scheduled: true,
+            ready_since: None,
+            restart_count: 0,
+            finished_at: self.now,
+            exits: Vec::new(),
+            conditions: Vec::new(),
+        }
+    }
+}
+
+/// The most memory this process ever had, as the kernel tells it.
+fn peak_memory() -> String {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    line.map_or_else(|| "unknown".to_owned(), |text| text.trim().to_owned())
+}

@@ -1,0 +1,171 @@
+//! What a Pod's share is judged by: the Job and its acknowledged status.
+
+use std::collections::HashSet;
+
+use stint_api::closed_set::{JobConditionType, PodReplacementPolicy};
+use stint_api::feature_gates::{FeatureGates, Gate};
+use stint_api::index_set::IndexSet;
+use stint_api::view::{BackoffPerIndex, Completion, Indexed, JobView};
+
+use crate::pod_facts::PodPhase;
+use crate::pods::{Duty, Record, Share};
+
+/// What is to become of the Job's Pods.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Course {
+    /// The Job runs.
+    #[default]
+    Running,
+    /// It will fail: its Pods are deleted and count as failed.
+    Failing,
+    /// It will complete: its Pods are deleted and do not count.
+    Completing,
+    /// It is finished, deleted or gone: nothing counts any more.
+    Over,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Context {
+    pub(crate) course: Course,
+    /// One more than the highest index; none where Pods have no index.
+    pub(crate) completions: Option<u32>,
+    pub(crate) per_index: Option<BackoffPerIndex>,
+    /// Whether a Pod that is being deleted keeps its place until it has ended.
+    pub(crate) only_failed_are_replaced: bool,
+    /// The indexes that the acknowledged status calls completed.
+    pub(crate) written_completed: IndexSet,
+    pub(crate) uncounted_succeeded: HashSet<String>,
+    pub(crate) uncounted_failed: HashSet<String>,
+}
+
+impl Context {
+    pub(crate) fn of(job: &JobView, gates: &FeatureGates) -> Self {
+        let indexed = match &job.completion {
+            Completion::Indexed(indexed) => Some(indexed),
+            Completion::WorkQueue | Completion::Count(_) => None,
+        };
+        let replaces_failed = gates.enabled(Gate::JobPodReplacementPolicy)
+            && job.replacement == PodReplacementPolicy::Failed;
+        Self {
+            course: course(job),
+            completions: indexed.map(|indexed| indexed.completions),
+            per_index: indexed.and_then(|indexed| per_index(indexed, gates)),
+            only_failed_are_replaced: replaces_failed || job.failure_policy.is_some(),
+            written_completed: job.status.completed_indexes.clone(),
+            uncounted_succeeded: job.status.uncounted_succeeded.iter().cloned().collect(),
+            uncounted_failed: job.status.uncounted_failed.iter().cloned().collect(),
+        }
+    }
+
+    /// Whether the status lists this Pod as finished and not counted yet.
+    pub(crate) fn is_uncounted(&self, uid: &str) -> bool {
+        self.uncounted_failed.contains(uid) || self.uncounted_succeeded.contains(uid)
+    }
+
+    /// What a Pod adds to the sums.
+    pub(crate) fn share(&self, record: &Record) -> Share {
+        let is_finished = record.is_finished();
+        let is_active = !is_finished && !record.is_deleted;
+        let is_terminating = !is_finished && record.is_deleted;
+        let keeps_place = is_active || (is_terminating && self.only_failed_are_replaced);
+        let index = self.valid_index(record);
+        Share {
+            is_active,
+            is_ready: is_active && record.standing.ready_since.is_some(),
+            is_terminating,
+            restarts: if is_finished { 0 } else { record.standing.restart_count },
+            occupies: index.filter(|_| keeps_place),
+            is_unwanted: is_active
+                && (record.is_doomed || (self.completions.is_some() && index.is_none())),
+            duty: if record.is_tracked { self.duty(record, index) } else { Duty::None },
+        }
+    }
+
+    fn valid_index(&self, record: &Record) -> Option<u32> {
+        record.index.filter(|&index| self.completions.is_some_and(|limit| index < limit))
+    }
+
+    fn duty(&self, record: &Record, index: Option<u32>) -> Duty {
+        if self.course == Course::Over {
+            return Duty::Removal;
+        }
+        // What has been written down as failed stays so, whatever the Pod says later.
+        let is_failure = self.uncounted_failed.contains(&*record.uid);
+        match record.phase {
+            PodPhase::Succeeded if !is_failure => self.success(record, index),
+            // Deleted because the Job has succeeded: whatever becomes of it.
+            _ if self.course == Course::Completing && record.is_deleted && !is_failure => {
+                Duty::Removal
+            }
+            _ if self.has_failed(record) => self.failure(record, index),
+            // Chosen for removal by us: the finalizer goes first, and nothing counts.
+            _ if record.is_doomed => Duty::Removal,
+            _ => Duty::None,
+        }
+    }
+
+    fn success(&self, record: &Record, index: Option<u32>) -> Duty {
+        match (self.completions, index) {
+            (Some(_), Some(index)) if self.written_completed.contains(index) => Duty::Removal,
+            (Some(_), Some(index)) => Duty::IndexSuccess(index),
+            // A Pod without a valid index never counts.
+            (Some(_), None) => Duty::Removal,
+            (None, _) if self.uncounted_succeeded.contains(&*record.uid) => Duty::Removal,
+            (None, _) => Duty::Success,
+        }
+    }
+
+    /// Job-semantics section 4: what counts as failed. When the Job fails, every Pod that
+    /// is deleted for it does.
+    fn has_failed(&self, record: &Record) -> bool {
+        let ended_badly = match record.phase {
+            PodPhase::Failed => true,
+            PodPhase::Succeeded => self.uncounted_failed.contains(&*record.uid),
+            PodPhase::Pending | PodPhase::Running => false,
+        };
+        let given_up = record.is_deleted
+            && !record.is_finished()
+            && !record.is_doomed
+            && match self.course {
+                Course::Running => !self.only_failed_are_replaced,
+                Course::Failing => true,
+                Course::Completing | Course::Over => false,
+            };
+        ended_badly || given_up
+    }
+
+    fn failure(&self, record: &Record, index: Option<u32>) -> Duty {
+        if self.uncounted_failed.contains(&*record.uid) {
+            return Duty::Removal;
+        }
+        match (self.completions, index) {
+            (Some(_), None) => return Duty::Removal,
+            (Some(_), Some(index))
+                if self.per_index.is_some()
+                    && self.course == Course::Running
+                    && !record.is_released =>
+            {
+                return Duty::IndexFailure(index);
+            }
+            _ => {}
+        }
+        if record.verdict.counts() { Duty::Failure } else { Duty::Removal }
+    }
+}
+
+fn course(job: &JobView) -> Course {
+    let status = &job.status;
+    if job.deleted.is_some() || status.is_finished() {
+        Course::Over
+    } else if status.is_true(JobConditionType::SuccessCriteriaMet) {
+        Course::Completing
+    } else if status.is_true(JobConditionType::FailureTarget) {
+        Course::Failing
+    } else {
+        Course::Running
+    }
+}
+
+fn per_index(indexed: &Indexed, gates: &FeatureGates) -> Option<BackoffPerIndex> {
+    indexed.backoff_per_index.filter(|_| gates.enabled(Gate::JobBackoffLimitPerIndex))
+}

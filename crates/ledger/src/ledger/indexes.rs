@@ -1,0 +1,95 @@
+//! What is known of one index: whether it is done, taken, held back or free.
+
+use k8s_openapi::jiff::Timestamp;
+
+use super::{JobLedger, creation};
+use crate::pods::Slot;
+
+impl JobLedger {
+    pub(super) fn look_at(&mut self, index: Option<u32>) {
+        if let Some(index) =
+            index.filter(|&index| self.context.completions.is_some_and(|limit| index < limit))
+        {
+            self.look_at_index(index);
+        }
+    }
+
+    /// Brings what is known of one index up to date.
+    pub(super) fn look_at_index(&mut self, index: u32) {
+        let is_done = self.completed.contains(index) || self.failed.contains(index);
+        let active = self.pods.sums.by_index.get(&index).map_or(0, |slots| {
+            slots.iter().filter(|&&slot| self.pods.get(slot).share.is_active).count()
+        });
+        if active > 1 {
+            self.crowded.insert(index);
+        } else {
+            self.crowded.remove(&index);
+        }
+        self.release_failures(index, is_done || active > 0);
+        let is_taken =
+            self.pods.sums.by_index.contains_key(&index) || self.creating_indexes.contains(&index);
+        if let Some(at) = self.held_back.remove(&index) {
+            self.alarms.remove(&(at, index));
+        }
+        if is_done || is_taken {
+            self.occupied.insert(index);
+        } else if let Some(ready_at) = self.index_ready_at(index) {
+            self.occupied.insert(index);
+            self.held_back.insert(index, ready_at);
+            self.alarms.insert((ready_at, index));
+        } else {
+            self.occupied.remove(index);
+        }
+    }
+
+    /// Lets the failures of an index be counted: all of them once the index has another
+    /// Pod or is done; before that, all but the last.
+    pub(super) fn release_failures(&mut self, index: u32, has_successor: bool) {
+        let Some(slots) = self.pods.sums.waiting.get(&index) else {
+            return;
+        };
+        let last = self.last_failure(index);
+        let released: Vec<Slot> =
+            slots.iter().copied().filter(|&slot| has_successor || Some(slot) != last).collect();
+        for slot in released {
+            let context = &self.context;
+            self.pods.change(
+                slot,
+                |record| record.is_released = true,
+                |record| context.share(record),
+            );
+        }
+    }
+
+    /// The failure of an index that its replacement is counted from.
+    pub(super) fn last_failure(&self, index: u32) -> Option<Slot> {
+        let slots = self.pods.sums.waiting.get(&index)?;
+        slots.iter().copied().max_by_key(|&slot| {
+            let record = self.pods.get(slot);
+            (record.failure_count + record.ignored_failure_count, record.finished_at, slot)
+        })
+    }
+
+    pub(super) fn index_ready_at(&self, index: u32) -> Option<Timestamp> {
+        let record = self.pods.get(self.last_failure(index)?);
+        let failures = record.failure_count.saturating_add(record.ignored_failure_count);
+        let failures = failures.saturating_add(1);
+        Some(self.settings.delays.ready_at(failures, record.finished_at))
+    }
+
+    /// Frees the indexes whose backoff is over.
+    pub(super) fn let_go(&mut self, now: Timestamp) {
+        if self.pause_is_due {
+            self.pause_is_due = false;
+            self.paused_until = Some(creation::pause_until(now, self.refusals));
+        }
+        if self.paused_until.is_some_and(|until| until <= now) {
+            self.paused_until = None;
+        }
+        while let Some(&(at, index)) = self.alarms.first().filter(|(at, _)| *at <= now) {
+            self.alarms.remove(&(at, index));
+            self.held_back.remove(&index);
+            self.occupied.remove(index);
+        }
+    }
+}

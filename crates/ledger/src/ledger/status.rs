@@ -1,0 +1,274 @@
+//! What the status should say, and what came of writing it.
+
+use k8s_openapi::api::batch::v1::{JobCondition, JobStatus, UncountedTerminatedPods};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use k8s_openapi::jiff::Timestamp;
+use stint_api::closed_set::{ConditionStatus, JobConditionType};
+use stint_api::condition;
+use stint_api::feature_gates::Gate;
+use stint_api::index_set::IndexSet;
+use stint_api::names::{event, message, reason};
+use stint_api::view::JobView;
+
+use super::{InFlight, JobLedger, LookUp};
+use crate::context::Course;
+use crate::op::{Applied, JobEvent, Op, OpKind, Outcome, Refusal};
+use crate::pods::Duty;
+
+/// A status on its way.
+#[derive(Clone, Debug)]
+pub(super) struct StatusWrite {
+    /// What to say once it is there.
+    events: Vec<JobEvent>,
+}
+
+/// A status in the making.
+struct Draft {
+    status: JobStatus,
+    events: Vec<JobEvent>,
+}
+
+impl JobLedger {
+    pub(super) fn next_status(&mut self, now: Timestamp, ops: &mut Vec<Op>) {
+        let is_ready = self.write.is_none() && self.job_look_up == LookUp::NotNeeded;
+        if !is_ready || !self.is_dirty {
+            return;
+        }
+        self.is_dirty = false;
+        let Some(job) = &self.job else {
+            return;
+        };
+        let draft = self.draft(job, now);
+        if draft.status == self.acknowledged(job) {
+            return;
+        }
+        let kind = OpKind::WriteStatus { version: self.version, status: Box::new(draft.status) };
+        self.write = Some(StatusWrite { events: draft.events });
+        self.issue(kind, Some(InFlight::Status), ops);
+    }
+
+    pub(super) fn settle_status(&mut self, outcome: Outcome) {
+        let write = self.write.take().expect("a status that is settled was being written");
+        self.is_dirty = true;
+        match outcome {
+            Outcome::Applied(Applied::Job(job)) => {
+                self.events.extend(write.events);
+                self.acknowledge(*job);
+            }
+            Outcome::Applied(Applied::NoJob) | Outcome::Refused(Refusal::NotFound) => {
+                self.observe(crate::event::Event::JobGone);
+            }
+            Outcome::Refused(Refusal::TryLater | Refusal::Rejected | Refusal::AlreadyExists) => {}
+            Outcome::Refused(Refusal::Conflict)
+            | Outcome::InDoubt
+            | Outcome::Applied(Applied::Pod(_) | Applied::NoPod) => {
+                self.job_look_up = LookUp::Needed;
+            }
+        }
+        if let Some(job) = self.postponed.take() {
+            self.take_job(*job);
+        }
+    }
+
+    fn draft(&self, job: &JobView, now: Timestamp) -> Draft {
+        let mut draft = Draft { status: self.acknowledged(job), events: Vec::new() };
+        self.draft_counts(job, &mut draft.status);
+        self.draft_indexes(&mut draft.status);
+        if self.end.is_none() && self.context.course == Course::Running {
+            draft_suspension(job, now, &mut draft);
+        }
+        if draft.status.start_time.is_none() && !job.suspended {
+            draft.status.start_time = Some(Time(now));
+        }
+        self.draft_end(job, now, &mut draft);
+        draft
+    }
+
+    /// The acknowledged status in the form it is written in.
+    fn acknowledged(&self, job: &JobView) -> JobStatus {
+        let status = &job.status;
+        let list = |uids: &Vec<String>| (!uids.is_empty()).then(|| uids.clone());
+        let counts_terminating = self.settings.gates.enabled(Gate::JobPodReplacementPolicy);
+        JobStatus {
+            active: count(status.active as usize),
+            ready: Some(status.ready as i32),
+            terminating: counts_terminating.then_some(status.terminating as i32),
+            succeeded: count(status.succeeded as usize),
+            failed: count(status.failed as usize),
+            completed_indexes: text(&status.completed_indexes),
+            failed_indexes: status.failed_indexes.as_ref().map(ToString::to_string),
+            uncounted_terminated_pods: Some(UncountedTerminatedPods {
+                succeeded: list(&status.uncounted_succeeded),
+                failed: list(&status.uncounted_failed),
+            }),
+            start_time: status.start_time.map(Time),
+            completion_time: status.completion_time.map(Time),
+            conditions: (!status.conditions.is_empty()).then(|| status.conditions.clone()),
+        }
+    }
+
+    fn draft_counts(&self, job: &JobView, status: &mut JobStatus) {
+        let sums = &self.pods.sums;
+        status.active = count(sums.active);
+        status.ready = Some(count(sums.ready).unwrap_or(0));
+        status.terminating = self
+            .settings
+            .gates
+            .enabled(Gate::JobPodReplacementPolicy)
+            .then(|| count(sums.terminating).unwrap_or(0));
+        let (succeeded, settled_succeeded) = self.divide(&job.status.uncounted_succeeded);
+        let (failed, settled_failed) = self.divide(&job.status.uncounted_failed);
+        let (mut succeeded, mut failed) = (succeeded, failed);
+        for &slot in &sums.to_write {
+            if succeeded.len() + failed.len() >= self.settings.max_uncounted {
+                break;
+            }
+            let record = self.pods.get(slot);
+            match record.share.duty {
+                Duty::Success => succeeded.push(record.uid.to_string()),
+                Duty::Failure => failed.push(record.uid.to_string()),
+                Duty::None | Duty::IndexSuccess(_) | Duty::IndexFailure(_) | Duty::Removal => {}
+            }
+        }
+        if self.context.completions.is_none() {
+            status.succeeded = count(job.status.succeeded as usize + settled_succeeded);
+        }
+        status.failed = count(job.status.failed as usize + settled_failed);
+        status.uncounted_terminated_pods = Some(UncountedTerminatedPods {
+            succeeded: (!succeeded.is_empty()).then_some(succeeded),
+            failed: (!failed.is_empty()).then_some(failed),
+        });
+    }
+
+    /// Divides uncounted uids into those that stay, and the number of those whose
+    /// finalizer is known to be gone.
+    fn divide(&self, uids: &[String]) -> (Vec<String>, usize) {
+        let stay: Vec<String> = uids.iter().filter(|uid| !self.is_settled(uid)).cloned().collect();
+        let settled = uids.len() - stay.len();
+        (stay, settled)
+    }
+
+    fn is_settled(&self, uid: &str) -> bool {
+        match self.pods.find(uid) {
+            Some(slot) => !self.pods.get(slot).is_tracked,
+            // What is not known is gone only if everything that existed when the status
+            // was written is known.
+            None => self.settled.contains(uid) || self.pods_version >= self.version,
+        }
+    }
+
+    fn draft_indexes(&self, status: &mut JobStatus) {
+        if self.context.completions.is_none() {
+            return;
+        }
+        status.completed_indexes = text(&self.completed);
+        status.succeeded = count(self.completed.count() as usize);
+        status.failed_indexes = self.context.per_index.map(|_| self.failed.to_string());
+    }
+
+    /// The interim condition first; the terminal one when that stands written and nothing
+    /// is left.
+    fn draft_end(&self, job: &JobView, now: Timestamp, draft: &mut Draft) {
+        let Some(end) = &self.end else {
+            return;
+        };
+        let (interim, terminal) = if end.is_success {
+            (JobConditionType::SuccessCriteriaMet, JobConditionType::Complete)
+        } else {
+            (JobConditionType::FailureTarget, JobConditionType::Failed)
+        };
+        let status = &mut draft.status;
+        if !job.status.is_true(interim) {
+            set_condition(status, interim, ConditionStatus::True, &end.reason, &end.message, now);
+            return;
+        }
+        let uncounted = status.uncounted_terminated_pods.as_ref();
+        let is_counted =
+            uncounted.is_none_or(|pods| pods.succeeded.is_none() && pods.failed.is_none());
+        if !is_counted || !self.is_at_rest() {
+            return;
+        }
+        set_condition(status, terminal, ConditionStatus::True, &end.reason, &end.message, now);
+        let has_nothing_to_do = job.suspended && self.wanted_nothing(job);
+        if status.start_time.is_none() && !has_nothing_to_do {
+            status.start_time = Some(Time(now));
+        }
+        if end.is_success {
+            let start = status.start_time.as_ref().map_or(now, |time| time.0);
+            status.completion_time = Some(Time(now.max(start)));
+            draft.events.push(JobEvent {
+                is_warning: false,
+                reason: event::COMPLETED,
+                message: message::JOB_COMPLETED.to_owned(),
+            });
+        }
+    }
+
+    fn wanted_nothing(&self, job: &JobView) -> bool {
+        match &job.completion {
+            stint_api::view::Completion::Count(completions) => *completions == 0,
+            stint_api::view::Completion::Indexed(indexed) => indexed.completions == 0,
+            stint_api::view::Completion::WorkQueue => false,
+        }
+    }
+
+    /// Whether no Pod runs, ends, is being created, or bears the finalizer.
+    fn is_at_rest(&self) -> bool {
+        let sums = &self.pods.sums;
+        sums.active == 0 && sums.terminating == 0 && sums.tracked == 0 && self.creating.is_empty()
+    }
+}
+
+fn draft_suspension(job: &JobView, now: Timestamp, draft: &mut Draft) {
+    let kind = JobConditionType::Suspended;
+    let is_suspended = job.status.is_true(kind);
+    let mut say = |reason: &'static str, message: &str| {
+        let message = message.to_owned();
+        draft.events.push(JobEvent { is_warning: false, reason, message });
+    };
+    if job.suspended && !is_suspended {
+        say(event::SUSPENDED, message::JOB_SUSPENDED);
+        let status = &mut draft.status;
+        status.start_time = None;
+        let (why, what) = (reason::JOB_SUSPENDED, message::JOB_SUSPENDED);
+        set_condition(status, kind, ConditionStatus::True, why, what, now);
+    } else if !job.suspended && is_suspended {
+        say(event::RESUMED, message::JOB_RESUMED);
+        let status = &mut draft.status;
+        status.start_time = Some(Time(now));
+        let (why, what) = (reason::JOB_RESUMED, message::JOB_RESUMED);
+        set_condition(status, kind, ConditionStatus::False, why, what, now);
+    }
+}
+
+fn set_condition(
+    status: &mut JobStatus,
+    kind: JobConditionType,
+    value: ConditionStatus,
+    reason: &str,
+    message: &str,
+    now: Timestamp,
+) {
+    let conditions = status.conditions.get_or_insert_default();
+    let condition = JobCondition {
+        type_: kind.to_string(),
+        status: value.to_string(),
+        reason: Some(reason.to_owned()),
+        message: Some(message.to_owned()),
+        last_probe_time: Some(Time(now)),
+        last_transition_time: Some(Time(now)),
+    };
+    match conditions.iter_mut().find(|condition| condition.type_ == kind.as_str()) {
+        Some(old) => *old = condition,
+        None => conditions.push(condition),
+    }
+    debug_assert!(condition::has(conditions, kind, value));
+}
+
+fn text(indexes: &IndexSet) -> Option<String> {
+    (!indexes.is_empty()).then(|| indexes.to_string())
+}
+
+fn count(number: usize) -> Option<i32> {
+    (number > 0).then(|| i32::try_from(number).unwrap_or(i32::MAX))
+}
