@@ -1,3 +1,5 @@
+//! What people are shown, block by block.
+
 use stint_api::diagnostic::Related;
 use stint_api::field_path::Path;
 

@@ -1,3 +1,5 @@
+//! What tools are given, member by member.
+
 use serde_json::{Value, json};
 use stint_api::diagnostic::DocumentKind;
 use stint_api::field_path::Path;
