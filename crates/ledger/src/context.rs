@@ -34,6 +34,8 @@ pub(crate) struct Context {
     pub(crate) only_failed_are_replaced: bool,
     /// The indexes that the acknowledged status calls completed.
     pub(crate) written_completed: IndexSet,
+    /// The indexes that it calls failed.
+    pub(crate) written_failed: IndexSet,
     pub(crate) uncounted_succeeded: HashSet<String>,
     pub(crate) uncounted_failed: HashSet<String>,
 }
@@ -52,6 +54,7 @@ impl Context {
             per_index: indexed.and_then(|indexed| per_index(indexed, gates)),
             only_failed_are_replaced: replaces_failed || job.failure_policy.is_some(),
             written_completed: job.status.completed_indexes.clone(),
+            written_failed: job.status.failed_indexes.clone().unwrap_or_default(),
             uncounted_succeeded: job.status.uncounted_succeeded.iter().cloned().collect(),
             uncounted_failed: job.status.uncounted_failed.iter().cloned().collect(),
         }
@@ -107,6 +110,8 @@ impl Context {
     fn success(&self, record: &Record, index: Option<u32>) -> Duty {
         match (self.completions, index) {
             (Some(_), Some(index)) if self.written_completed.contains(index) => Duty::Removal,
+            // Written down as failed while its Pod was ending: that stands.
+            (Some(_), Some(index)) if self.written_failed.contains(index) => Duty::Removal,
             (Some(_), Some(index)) => Duty::IndexSuccess(index),
             // A Pod without a valid index never counts.
             (Some(_), None) => Duty::Removal,

@@ -329,6 +329,10 @@ impl JobLedger {
         self.job = Some(job);
         self.context = context;
         self.settled.retain(|uid| self.context.is_uncounted(uid));
+        if self.completed.first_common(&self.context.written_failed).is_some() {
+            // A success came while the failure of its index was being written.
+            return self.rebuild();
+        }
         let written: Vec<Slot> = self.pods.sums.to_write.iter().copied().collect();
         for slot in written {
             let context = &self.context;
@@ -507,6 +511,8 @@ impl JobLedger {
         match record.share.duty {
             Duty::IndexSuccess(index) => {
                 self.streak.succeeded(record.finished_at);
+                // A Pod that was given up has succeeded before its failure was written.
+                self.failed.remove(index);
                 if self.completed.insert(index) {
                     self.attempts.remove(&Some(index));
                     if let Some(progress) = &mut self.progress {
