@@ -101,8 +101,9 @@ impl Context {
                 Duty::Removal
             }
             _ if self.has_failed(record) => self.failure(record, index),
-            // Chosen for removal by us: the finalizer goes first, and nothing counts.
-            _ if record.is_doomed => Duty::Removal,
+            // Chosen for removal by us: the finalizer goes first, and nothing counts. Once
+            // the Job fails, that choice is overtaken: the Pod is deleted and counts.
+            _ if record.is_doomed && self.course == Course::Running => Duty::Removal,
             _ => Duty::None,
         }
     }
@@ -130,9 +131,8 @@ impl Context {
         };
         let given_up = record.is_deleted
             && !record.is_finished()
-            && !record.is_doomed
             && match self.course {
-                Course::Running => !self.only_failed_are_replaced,
+                Course::Running => !self.only_failed_are_replaced && !record.is_doomed,
                 Course::Failing => true,
                 Course::Completing | Course::Over => false,
             };

@@ -133,6 +133,7 @@ pub struct JobLedger {
     end: Option<EndState>,
     in_flight: HashMap<OpId, InFlight>,
     last_op: u64,
+    last_asked: Option<Timestamp>,
     events: Vec<JobEvent>,
     /// Whether a status might have to be written.
     is_dirty: bool,
@@ -196,6 +197,7 @@ impl JobLedger {
             end: None,
             in_flight: HashMap::new(),
             last_op: 0,
+            last_asked: None,
             events: Vec::new(),
             is_dirty: false,
         }
@@ -251,6 +253,7 @@ impl JobLedger {
 
     /// The ops that are safe to start now.
     pub fn next(&mut self, now: Timestamp) -> Vec<Op> {
+        self.last_asked = Some(now);
         let mut ops = Vec::new();
         for event in std::mem::take(&mut self.events) {
             self.issue(OpKind::EmitEvent(event), None, &mut ops);
@@ -282,7 +285,7 @@ impl JobLedger {
         ops
     }
 
-    /// When to ask again if nothing happens.
+    /// When to ask again if nothing happens; later than the last time it was asked.
     pub fn wake_at(&self) -> Option<Timestamp> {
         if !self.is_ours() || self.is_gone || self.context.course != Course::Running {
             return None;
@@ -290,7 +293,10 @@ impl JobLedger {
         let deadline = self.job.as_ref().and_then(end_state::deadline);
         let held_back = self.alarms.first().map(|&(at, _)| at);
         let backoff = self.streak.ready_at(&self.settings.delays);
-        [deadline, held_back, backoff, self.paused_until].into_iter().flatten().min()
+        // What was due when the ledger was last asked has been dealt with.
+        let is_ahead = |at: &Timestamp| self.last_asked.is_none_or(|asked| *at > asked);
+        let times = [deadline, held_back, backoff, self.paused_until];
+        times.into_iter().flatten().filter(is_ahead).min()
     }
 
     /// Whether nothing is left to do, ever: the Job is gone, and no Pod bears its mark.

@@ -134,7 +134,7 @@ impl World {
                 if self.is_at_rest(step) {
                     return self.check_end().map(|()| self.summary);
                 }
-                self.advance();
+                self.advance()?;
             }
         }
         Err(broken("every Job ends once faults stop", format!("{:#?}", self.job.status)))
@@ -195,9 +195,17 @@ impl World {
         self.watch.push_back(Event::PodSeen { facts, is_selected: true });
     }
 
-    fn advance(&mut self) {
+    fn advance(&mut self) -> Checked {
         let next = self.now.checked_add(SignedDuration::from_secs(1)).expect("time goes on");
-        self.now = self.ledger.wake_at().map_or(next, |at| at.max(next));
+        let wake_at = self.ledger.wake_at();
+        if wake_at.is_some_and(|at| at <= self.now) {
+            return Err(broken(
+                "a ledger that was asked does not wake at once",
+                format!("{wake_at:?}"),
+            ));
+        }
+        self.now = wake_at.map_or(next, |at| at.max(next));
+        Ok(())
     }
 
     fn deliver(&mut self) {
@@ -378,12 +386,17 @@ impl World {
             || self.counted.contains(&facts.uid)
             || facts.index.is_some_and(|index| completed.contains(index));
         // What never counts: an index that the Job does not have, ends that nobody waits
-        // for, a failure that the policy ignores.
-        let never_counts = !facts.is_finished()
+        // for, a failure that the policy ignores, a Pod that is deleted because the Job
+        // has succeeded, and one that runs and is removed by the Job itself.
+        let is_given_up = facts.is_deleted && facts.phase != PodPhase::Succeeded;
+        let counts_by_now =
+            facts.is_finished() || (is_given_up && self.has(JobConditionType::FailureTarget));
+        let never_counts = !counts_by_now
             || facts.index.is_some_and(|index| index >= self.least_completions)
             || self.is_finished()
             || self.job.metadata.deletion_timestamp.is_some()
-            || (facts.phase == PodPhase::Failed && (self.is_decided() || self.is_ignored(facts)));
+            || (facts.phase != PodPhase::Succeeded && self.is_ignored(facts))
+            || (is_given_up && self.has(JobConditionType::SuccessCriteriaMet));
         if is_written || never_counts {
             return Ok(());
         }

@@ -19,6 +19,11 @@ fn an_index_whose_pod_succeeds_while_it_is_given_up_is_not_failed_as_well() {
 }
 
 #[test]
+fn a_pod_that_was_to_be_removed_counts_when_the_job_fails_first() {
+    [57_569, 69_683].into_iter().for_each(run);
+}
+
+#[test]
 fn a_seed_is_the_same_world_each_time() {
     let trace = |seed: u64| {
         let mut world = World::new(seed);
