@@ -135,6 +135,10 @@ pub mod message {
         )
     }
 
+    /// Of the TooManySucceededPods event.
+    pub const TOO_MANY_SUCCEEDED_PODS: &str =
+        "Too many succeeded pods running after completion count reached";
+
     /// Of the SuccessfulCreate event.
     pub fn created_pod(pod: &str) -> String {
         format!("Created pod: {pod}")

@@ -1,12 +1,13 @@
 //! What a Job costs in its ledger alone: every index from start to Complete, with Pods
 //! that end as soon as they exist and an API that answers at once.
 //!
-//! `cargo bench -p stint-ledger` prints a line for each size. Nothing here is asserted:
-//! timings belong to docs/benchmarks.md.
+//! `cargo bench -p stint-ledger` prints a line for each size, and with `-- INDEXES
+//! PARALLELISM` for that one. Nothing here is asserted: timings belong to
+//! docs/benchmarks.md.
 
 use std::time::Instant;
 
-use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::batch::v1::{Job, JobStatus};
 use k8s_openapi::jiff::Timestamp;
 use serde_json::json;
 use stint_api::feature_gates::FeatureGates;
@@ -18,29 +19,87 @@ use stint_ledger::op::{Applied, NewPod, Op, OpKind, Outcome};
 use stint_ledger::pod_facts::{Owner, PodFacts, PodPhase};
 
 fn main() {
+    // Cargo hands every benchmark the flag `--bench`.
+    let sizes: Vec<u32> = std::env::args().skip(1).filter_map(|arg| arg.parse().ok()).collect();
     println!(
-        "{:>10} {:>11} {:>12} {:>12} {:>8}",
-        "indexes", "parallelism", "total", "per Pod", "writes"
+        "{:>10} {:>11} {:>12} {:>12} {:>8} {:>14}",
+        "indexes", "parallelism", "total", "per Pod", "writes", "peak so far"
     );
-    for (completions, parallelism) in [
-        (1_000, 100),
-        (10_000, 100),
-        (100_000, 100),
-        (1_000_000, 100),
-        (10_000, 10_000),
-        (100_000, 100_000),
-    ] {
-        let mut world = World::new(completions, parallelism);
-        let start = Instant::now();
-        world.run();
-        let total = start.elapsed();
-        let per_pod = total / completions;
-        println!(
-            "{completions:>10} {parallelism:>11} {total:>12.2?} {per_pod:>12.2?} {:>8}",
-            world.writes
-        );
+    match sizes[..] {
+        [completions, parallelism] => measure(completions, parallelism),
+        _ => {
+            for (completions, parallelism) in SIZES {
+                measure(completions, parallelism);
+            }
+            measure_takeover(100_000);
+        }
     }
-    println!("peak memory: {}", peak_memory());
+}
+
+/// Indexes and parallelism, in the order of the memory they take.
+const SIZES: [(u32, u32); 6] = [
+    (1_000, 100),
+    (10_000, 100),
+    (100_000, 100),
+    (1_000_000, 100),
+    (10_000, 10_000),
+    (100_000, 100_000),
+];
+
+/// A Job that somebody else has begun, with all of its Pods running: from the list to the
+/// first write.
+fn measure_takeover(completions: u32) {
+    let mut world = World::new(completions, completions);
+    world.version = 2;
+    let start_time = Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(world.now));
+    world.job.status = Some(JobStatus { start_time, ..JobStatus::default() });
+    world.job.metadata.resource_version = Some("2".to_owned());
+    let pods: Vec<PodFacts> = (0..completions)
+        .map(|index| {
+            world.version += 1;
+            let name = format!("j-{index}-aaaaa");
+            let index = Some(index);
+            world.pod(NewPod { name, index, failure_count: None, ignored_failure_count: 0 })
+        })
+        .collect();
+    let version = world.version;
+    let job = || Box::new(JobView::parse(&world.job).expect("a Job"));
+    let start = Instant::now();
+    let mut ledger = JobLedger::new(Settings::default(), "j", "u");
+    ledger.observe(Event::JobSeen(job()));
+    for facts in pods.iter().cloned() {
+        ledger.observe(Event::PodSeen { facts: Box::new(facts), is_selected: true });
+    }
+    ledger.observe(Event::PodsCurrent { version });
+    for op in ledger.next(world.now) {
+        let pods = || pods.iter().map(|facts| (facts.clone(), true)).collect();
+        let applied = match op.kind {
+            OpKind::LookUpJob => Applied::Job(job()),
+            OpKind::LookUpPods => Applied::Pods { pods: pods(), version },
+            other => panic!("nothing else comes first: {other:?}"),
+        };
+        ledger.settle(op.id, Outcome::Applied(applied));
+    }
+    let writes = ledger.next(world.now).len();
+    let total = start.elapsed();
+    let per_pod = total / completions;
+    println!(
+        "{completions:>10} {:>11} {total:>12.2?} {per_pod:>12.2?} {writes:>8} {:>14}",
+        "taken over",
+        peak_memory()
+    );
+}
+
+fn measure(completions: u32, parallelism: u32) {
+    let mut world = World::new(completions, parallelism);
+    let start = Instant::now();
+    world.run();
+    let total = start.elapsed();
+    let (per_pod, writes) = (total / completions, world.writes);
+    println!(
+        "{completions:>10} {parallelism:>11} {total:>12.2?} {per_pod:>12.2?} {writes:>8} {:>14}",
+        peak_memory()
+    );
 }
 
 struct World {
@@ -76,6 +135,7 @@ impl World {
             for op in ops {
                 self.answer(op);
             }
+            self.ledger.observe(Event::PodsCurrent { version: self.version });
         }
     }
 
@@ -92,7 +152,7 @@ impl World {
                 return;
             }
             OpKind::RemoveFinalizer(pod) => {
-                self.ledger.observe(Event::PodGone { uid: pod.uid });
+                self.ledger.observe(Event::PodGone { uid: pod.uid, version: self.version });
                 Outcome::Applied(Applied::NoPod)
             }
             OpKind::WriteStatus { status, .. } => {
@@ -102,7 +162,7 @@ impl World {
                 let job = JobView::parse(&self.job).expect("a Job");
                 Outcome::Applied(Applied::Job(Box::new(job)))
             }
-            OpKind::EmitEvent(_) => return,
+            OpKind::EmitEvent(_) | OpKind::Record(_) => return,
             other => panic!("nothing goes wrong here: {other:?}"),
         };
         self.ledger.settle(op.id, outcome);

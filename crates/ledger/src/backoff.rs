@@ -40,12 +40,16 @@ impl BackoffDelays {
     }
 }
 
+/// How many failures are remembered: with so many the delay has come to its cap, as long as
+/// that is not above 2^31 times its base.
+const MAX_FAILURES: usize = 32;
+
 /// The failures of a Job since its last success, which hold back all of its Pods where
-/// failures are not counted per index.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// failures are not counted per index. They may be told in any order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FailureStreak {
-    failures: u32,
-    last_failure: Option<Timestamp>,
+    /// When they were, the earliest first; the last of them if there are many.
+    failures: Vec<Timestamp>,
     last_success: Option<Timestamp>,
 }
 
@@ -53,23 +57,23 @@ impl FailureStreak {
     /// A Pod succeeded: failures up to then no longer matter.
     pub fn succeeded(&mut self, at: Timestamp) {
         self.last_success = self.last_success.max(Some(at));
-        if self.last_failure <= self.last_success {
-            self.failures = 0;
-            self.last_failure = None;
-        }
+        self.failures.retain(|failure| *failure > at);
     }
 
     /// A Pod failed.
     pub fn failed(&mut self, at: Timestamp) {
         if Some(at) > self.last_success {
-            self.failures = self.failures.saturating_add(1);
-            self.last_failure = self.last_failure.max(Some(at));
+            let place = self.failures.partition_point(|failure| *failure <= at);
+            self.failures.insert(place, at);
+            if self.failures.len() > MAX_FAILURES {
+                self.failures.remove(0);
+            }
         }
     }
 
     /// When the next Pod may be created; at once if there was no failure.
     pub fn ready_at(&self, delays: &BackoffDelays) -> Option<Timestamp> {
-        self.last_failure.map(|last| delays.ready_at(self.failures, last))
+        self.failures.last().map(|&last| delays.ready_at(self.failures.len() as u32, last))
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a Pod's share is judged by: the Job and its acknowledged status.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 
 use stint_api::closed_set::{JobConditionType, PodReplacementPolicy};
 use stint_api::feature_gates::{FeatureGates, Gate};
@@ -27,6 +27,8 @@ pub(crate) enum Course {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Context {
     pub(crate) course: Course,
+    /// Whether the Job has finished, and is still there.
+    pub(crate) is_finished: bool,
     /// One more than the highest index; none where Pods have no index.
     pub(crate) completions: Option<u32>,
     pub(crate) per_index: Option<BackoffPerIndex>,
@@ -36,8 +38,8 @@ pub(crate) struct Context {
     pub(crate) written_completed: IndexSet,
     /// The indexes that it calls failed.
     pub(crate) written_failed: IndexSet,
-    pub(crate) uncounted_succeeded: HashSet<String>,
-    pub(crate) uncounted_failed: HashSet<String>,
+    pub(crate) uncounted_succeeded: BTreeSet<String>,
+    pub(crate) uncounted_failed: BTreeSet<String>,
 }
 
 impl Context {
@@ -50,6 +52,7 @@ impl Context {
             && job.replacement == PodReplacementPolicy::Failed;
         Self {
             course: course(job),
+            is_finished: job.status.is_finished() && job.deleted.is_none(),
             completions: indexed.map(|indexed| indexed.completions),
             per_index: indexed.and_then(|indexed| per_index(indexed, gates)),
             only_failed_are_replaced: replaces_failed || job.failure_policy.is_some(),
@@ -72,14 +75,24 @@ impl Context {
         let is_terminating = !is_finished && record.is_deleted;
         let keeps_place = is_active || (is_terminating && self.only_failed_are_replaced);
         let index = self.valid_index(record);
+        let is_unwanted = is_active && (record.is_doomed || self.is_misplaced(index));
         Share {
             is_active,
             is_ready: is_active && record.standing.ready_since.is_some(),
             is_terminating,
             restarts: if is_finished { 0 } else { record.standing.restart_count },
             occupies: index.filter(|_| keeps_place),
-            is_unwanted: is_active
-                && (record.is_doomed || (self.completions.is_some() && index.is_none())),
+            is_unwanted,
+            is_to_delete: match self.course {
+                // Nothing that we remove counts, so the finalizer goes first.
+                Course::Running => is_unwanted && !record.is_tracked,
+                // The end stands written: every Pod goes, and counts as the end says.
+                Course::Failing | Course::Completing => is_active,
+                // A Pod that was created although the Job had finished, by somebody who did
+                // not know. The Pods of a Job that is being deleted are the collector's.
+                Course::Over => is_active && !record.is_tracked && self.is_finished,
+            },
+            is_failure: record.is_tracked && self.is_failure(record, index),
             duty: if record.is_tracked { self.duty(record, index) } else { Duty::None },
         }
     }
@@ -88,27 +101,38 @@ impl Context {
         record.index.filter(|&index| self.completions.is_some_and(|limit| index < limit))
     }
 
+    /// An Indexed Job has no use for a Pod without a valid index.
+    fn is_misplaced(&self, index: Option<u32>) -> bool {
+        self.completions.is_some() && index.is_none()
+    }
+
     fn duty(&self, record: &Record, index: Option<u32>) -> Duty {
         if self.course == Course::Over {
             return Duty::Removal;
         }
-        // What has been written down as failed stays so, whatever the Pod says later.
-        let is_failure = self.uncounted_failed.contains(&*record.uid);
-        match record.phase {
-            PodPhase::Succeeded if !is_failure => self.success(record, index),
-            // Deleted because the Job has succeeded: whatever becomes of it.
-            _ if self.course == Course::Completing && record.is_deleted && !is_failure => {
-                Duty::Removal
-            }
-            _ if self.has_failed(record) => self.failure(record, index),
-            // Chosen for removal by us: the finalizer goes first, and nothing counts. Once
-            // the Job fails, that choice is overtaken: the Pod is deleted and counts.
-            _ if record.is_doomed && self.course == Course::Running => Duty::Removal,
-            _ => Duty::None,
+        // What has been written down stays so, whatever the Pod says later.
+        if self.is_uncounted(&record.uid) || record.is_success_written {
+            return Duty::Removal;
         }
+        if record.phase == PodPhase::Succeeded {
+            return self.success(index);
+        }
+        // Deleted because the Job has succeeded: whatever becomes of it.
+        let is_lingering =
+            self.course == Course::Completing && record.is_deleted && !record.failed_by_itself;
+        if is_lingering {
+            return Duty::Removal;
+        }
+        if self.has_failed(record) {
+            return self.failure(record, index);
+        }
+        // Chosen for removal by us: the finalizer goes first, and nothing counts. Once the
+        // Job fails, or somebody else deletes the Pod, that choice is overtaken.
+        let is_removed = self.is_misplaced(index) || (record.is_doomed && !record.is_deleted);
+        if is_removed && self.course == Course::Running { Duty::Removal } else { Duty::None }
     }
 
-    fn success(&self, record: &Record, index: Option<u32>) -> Duty {
+    fn success(&self, index: Option<u32>) -> Duty {
         match (self.completions, index) {
             (Some(_), Some(index)) if self.written_completed.contains(index) => Duty::Removal,
             // Written down as failed while its Pod was ending: that stands.
@@ -116,7 +140,6 @@ impl Context {
             (Some(_), Some(index)) => Duty::IndexSuccess(index),
             // A Pod without a valid index never counts.
             (Some(_), None) => Duty::Removal,
-            (None, _) if self.uncounted_succeeded.contains(&*record.uid) => Duty::Removal,
             (None, _) => Duty::Success,
         }
     }
@@ -126,33 +149,30 @@ impl Context {
     fn has_failed(&self, record: &Record) -> bool {
         let ended_badly = match record.phase {
             PodPhase::Failed => true,
-            PodPhase::Succeeded => self.uncounted_failed.contains(&*record.uid),
-            PodPhase::Pending | PodPhase::Running => false,
+            PodPhase::Succeeded | PodPhase::Pending | PodPhase::Running => false,
         };
         let given_up = record.is_deleted
             && !record.is_finished()
             && match self.course {
-                Course::Running => !self.only_failed_are_replaced && !record.is_doomed,
+                Course::Running => !self.only_failed_are_replaced,
                 Course::Failing => true,
                 Course::Completing | Course::Over => false,
             };
         ended_badly || given_up
     }
 
+    fn is_failure(&self, record: &Record, index: Option<u32>) -> bool {
+        self.course == Course::Running && self.has_failed(record) && !self.is_misplaced(index)
+    }
+
     fn failure(&self, record: &Record, index: Option<u32>) -> Duty {
-        if self.uncounted_failed.contains(&*record.uid) {
+        if self.is_misplaced(index) {
             return Duty::Removal;
         }
-        match (self.completions, index) {
-            (Some(_), None) => return Duty::Removal,
-            (Some(_), Some(index))
-                if self.per_index.is_some()
-                    && self.course == Course::Running
-                    && !record.is_released =>
-            {
-                return Duty::IndexFailure(index);
-            }
-            _ => {}
+        let waits =
+            self.per_index.is_some() && self.course == Course::Running && !record.is_released;
+        if let Some(index) = index.filter(|_| waits) {
+            return Duty::IndexFailure(index);
         }
         if record.verdict.counts() { Duty::Failure } else { Duty::Removal }
     }

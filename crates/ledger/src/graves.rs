@@ -3,20 +3,21 @@
 //! An answer can be ahead of the watch: a Pod that an answer told to be gone must not
 //! come back to life, and be counted again, by an event from before.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Graves {
     /// News up to this version is old, by uid.
-    buried: HashMap<String, u64>,
+    buried: BTreeMap<String, u64>,
     /// Uids by the version at which they can be forgotten.
     by_version: BTreeMap<u64, Vec<String>>,
 }
 
 impl Graves {
-    /// Buries a Pod that was last known at `version`, unless the watch is there already.
-    pub(crate) fn bury(&mut self, uid: &str, version: u64, watch_version: u64) {
-        if version > watch_version {
+    /// Buries a Pod that was last known at `version`, unless all Pods are known as of then
+    /// and older news of it cannot be taken for new.
+    pub(crate) fn bury(&mut self, uid: &str, version: u64, pods_version: u64) {
+        if version > pods_version {
             self.buried.insert(uid.to_owned(), version);
             self.by_version.entry(version).or_default().push(uid.to_owned());
         }

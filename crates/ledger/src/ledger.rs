@@ -23,37 +23,46 @@
 //! # Assumptions
 //!
 //! Versions can be compared, across Jobs and Pods. A Pod that bears the finalizer is not
-//! removed from the API. The caller tells of every Job and Pod with this Job's uid.
+//! removed from the API. The caller tells of the Job, of the Pods that it controls, of
+//! ownerless Pods that its selector matches, and of ownerless Pods that bear the finalizer
+//! and the Job's uid as a label. Events may come late, twice, and in another order than
+//! they happened: what is old by its version is passed over. A Job without a start time,
+//! conditions and counts has no Pods but those that were listed: who runs a Job writes that
+//! it has begun before its first Pod.
 
 mod adoption;
 mod creation;
 mod deletion;
 mod indexes;
+mod job;
+mod removals;
+mod sight;
 mod status;
-#[cfg(test)]
-mod tests;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::jiff::Timestamp;
 use stint_api::feature_gates::{FeatureGates, Gate};
 use stint_api::index_set::IndexSet;
-use stint_api::view::{Completion, JobView, ManagedBy};
+use stint_api::view::{JobView, JobViewError, ManagedBy};
 
 use crate::backoff::{BackoffDelays, FailureStreak};
 use crate::context::{Context, Course};
 use crate::end_state::{self, EndState, Evidence};
 use crate::event::Event;
+use crate::freshness::{Freshness, LookUp};
 use crate::graves::Graves;
-use crate::op::{Applied, JobEvent, Op, OpId, OpKind, Outcome, PodRef, Refusal};
-use crate::pod_facts::{Owner, PodFacts, PodPhase};
-use crate::pod_failure_policy::{Verdict, judge};
+use crate::metric::Metric;
+use crate::op::{JobEvent, Op, OpId, OpKind, Outcome, Refusal};
+use crate::pace::Pace;
+use crate::pod_facts::PodFacts;
 use crate::pod_name::PodNames;
-use crate::pods::{Duty, Pods, Record, Share, Slot};
-use crate::removal::Standing;
+use crate::pods::Pods;
 use crate::success_policy::SuccessProgress;
 use adoption::Stranger;
 use creation::Creating;
+use job::is_unbegun;
+use removals::PodOp;
 use status::StatusWrite;
 
 /// What is the same for all Jobs.
@@ -90,15 +99,18 @@ pub struct JobLedger {
     job: Option<JobView>,
     version: u64,
     is_gone: bool,
+    /// Why the Job at this version cannot be read, if so.
+    unreadable: Option<JobViewError>,
     /// A Job that was seen while a status was being written; the answer may be newer.
     postponed: Option<Box<JobView>>,
     names: PodNames,
     pods: Pods,
     context: Context,
-    /// What exists and is not known has been created after this version.
-    pods_version: u64,
-    /// Whether the Pods have been listed.
-    is_listed: bool,
+    /// Pods that were seen before the Job, with whether it selects them.
+    unjudged: BTreeMap<String, (PodFacts, bool)>,
+    /// The version as of which all Pods were known before the Job was.
+    unjudged_version: Option<u64>,
+    freshness: Freshness,
     graves: Graves,
     /// Indexes that succeeded, written down or not.
     completed: IndexSet,
@@ -118,33 +130,39 @@ pub struct JobLedger {
     creating_indexes: BTreeSet<u32>,
     /// Those of them that nothing is on its way for.
     unasked: BTreeSet<String>,
-    attempts: HashMap<Option<u32>, u32>,
-    /// Nothing is created before this time: the API has refused.
-    paused_until: Option<Timestamp>,
-    refusals: u32,
-    pause_is_due: bool,
+    /// Requests for Pods without an answer, by name, where a Pod of that name has been seen.
+    unanswered: BTreeMap<String, Option<u32>>,
+    /// Those of them whose Pod has ended or left. If somebody else had made it, our own
+    /// request may still make another: its place is kept until the answer comes.
+    strays: BTreeMap<String, Option<u32>>,
+    stray_indexes: BTreeSet<u32>,
+    attempts: BTreeMap<Option<u32>, u32>,
+    creation_pace: Pace,
+    /// How many Pods may be asked for at once since creations were refused.
+    probe: Option<usize>,
+    status_pace: Pace,
+    write_pace: Pace,
     /// Uids of the uncounted list whose finalizer is known to be gone.
-    settled: HashSet<String>,
+    settled: BTreeSet<String>,
     /// Indexes with more than one active Pod.
     crowded: BTreeSet<u32>,
     strangers: BTreeMap<String, Stranger>,
+    /// Those of them that nothing is on its way for.
+    idle_strangers: BTreeSet<String>,
     write: Option<StatusWrite>,
+    /// Whether all Pods were judged anew since it was sent.
+    was_rebuilt: bool,
+    /// A status of ours that may have been written.
+    doubtful: Option<StatusWrite>,
     job_look_up: LookUp,
     end: Option<EndState>,
-    in_flight: HashMap<OpId, InFlight>,
+    in_flight: BTreeMap<OpId, InFlight>,
     last_op: u64,
     last_asked: Option<Timestamp>,
     events: Vec<JobEvent>,
+    metrics: Vec<Metric>,
     /// Whether a status might have to be written.
     is_dirty: bool,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum LookUp {
-    #[default]
-    NotNeeded,
-    Needed,
-    InFlight,
 }
 
 /// What an op was about.
@@ -152,10 +170,11 @@ enum LookUp {
 enum InFlight {
     Create(String),
     LookUpPod(String),
-    Pod { uid: String },
+    Pod { uid: String, op: PodOp, version: u64 },
     Stranger { uid: String },
     Status,
     LookUpJob,
+    LookUpPods,
 }
 
 impl JobLedger {
@@ -167,12 +186,14 @@ impl JobLedger {
             job: None,
             version: 0,
             is_gone: false,
+            unreadable: None,
             postponed: None,
             names: PodNames::new(job_name, job_uid),
             pods: Pods::default(),
             context: Context::default(),
-            pods_version: 0,
-            is_listed: false,
+            unjudged: BTreeMap::new(),
+            unjudged_version: None,
+            freshness: Freshness::default(),
             graves: Graves::default(),
             completed: IndexSet::new(),
             failed: IndexSet::new(),
@@ -185,20 +206,28 @@ impl JobLedger {
             creating: BTreeMap::new(),
             creating_indexes: BTreeSet::new(),
             unasked: BTreeSet::new(),
-            attempts: HashMap::new(),
-            paused_until: None,
-            refusals: 0,
-            pause_is_due: false,
-            settled: HashSet::new(),
+            unanswered: BTreeMap::new(),
+            strays: BTreeMap::new(),
+            stray_indexes: BTreeSet::new(),
+            attempts: BTreeMap::new(),
+            creation_pace: Pace::default(),
+            probe: None,
+            status_pace: Pace::default(),
+            write_pace: Pace::default(),
+            settled: BTreeSet::new(),
             crowded: BTreeSet::new(),
             strangers: BTreeMap::new(),
+            idle_strangers: BTreeSet::new(),
             write: None,
+            was_rebuilt: false,
+            doubtful: None,
             job_look_up: LookUp::NotNeeded,
             end: None,
-            in_flight: HashMap::new(),
+            in_flight: BTreeMap::new(),
             last_op: 0,
             last_asked: None,
             events: Vec::new(),
+            metrics: Vec::new(),
             is_dirty: false,
         }
     }
@@ -206,33 +235,12 @@ impl JobLedger {
     /// Takes note of something that was seen.
     pub fn observe(&mut self, event: Event) {
         match event {
-            Event::JobSeen(job) if self.write.is_some() => {
-                let is_newer = |held: &JobView| version_of(held) < version_of(&job);
-                if self.postponed.as_deref().is_none_or(is_newer) {
-                    self.postponed = Some(job);
-                }
-            }
-            Event::JobSeen(job) => self.take_job(*job),
-            Event::JobGone => {
-                self.is_gone = true;
-                self.rebuild();
-            }
-            Event::PodSeen { facts, is_selected } => {
-                let version = facts.version;
-                if !self.graves.is_buried(&facts.uid, version) {
-                    self.see_pod(&facts, is_selected);
-                }
-                self.watch_reached(version);
-            }
-            Event::PodGone { uid } => {
-                self.lose_pod(&uid);
-                self.graves.forget(&uid);
-            }
-            Event::PodsCurrent { version } => {
-                self.watch_reached(version);
-                self.is_listed = true;
-                self.is_dirty = true;
-            }
+            Event::JobSeen(job) => self.see_job(job),
+            Event::JobUnreadable { version, error } => self.cannot_read_job(version, error),
+            Event::JobGone { version } => self.miss_job(version),
+            Event::PodSeen { facts, is_selected } => self.see_pod(&facts, is_selected),
+            Event::PodGone { uid, version } => self.miss_pod(&uid, version),
+            Event::PodsCurrent { version } => self.pods_known_at(version),
         }
     }
 
@@ -241,319 +249,173 @@ impl JobLedger {
         let Some(about) = self.in_flight.remove(&id) else {
             return;
         };
+        self.note_weather(&about, &outcome);
         match about {
             InFlight::Create(name) => self.settle_create(name, outcome),
             InFlight::LookUpPod(name) => self.settle_look_up(name, outcome),
-            InFlight::Pod { uid } => self.settle_pod(&uid, outcome),
+            InFlight::Pod { uid, op, version } => self.settle_pod(&uid, op, version, outcome),
             InFlight::Stranger { uid } => self.settle_stranger(&uid, outcome),
             InFlight::Status => self.settle_status(outcome),
             InFlight::LookUpJob => self.settle_job_look_up(outcome),
+            InFlight::LookUpPods => self.settle_pods_look_up(outcome),
+        }
+    }
+
+    /// Slows down after a refusal. That a question was answered says nothing of writes.
+    fn note_weather(&mut self, about: &InFlight, outcome: &Outcome) {
+        let is_refused = match outcome {
+            Outcome::Refused(Refusal::TryLater(_) | Refusal::Rejected(_)) | Outcome::InDoubt => {
+                true
+            }
+            Outcome::Applied(_)
+            | Outcome::Refused(Refusal::AlreadyExists | Refusal::Conflict | Refusal::NotFound) => {
+                false
+            }
+        };
+        let is_applied = matches!(outcome, Outcome::Applied(_));
+        match about {
+            // Creations have a way of their own to speed up again.
+            InFlight::Create(_) if is_refused => self.creation_pace.refused(),
+            InFlight::Status if is_refused => self.status_pace.refused(),
+            InFlight::Status if is_applied => self.status_pace.granted(),
+            InFlight::LookUpPod(_) | InFlight::Pod { op: PodOp::LookUp, .. } if is_refused => {
+                // Whoever asked first, the other must not ask the same at once.
+                self.write_pace.refused();
+                self.creation_pace.refused();
+            }
+            InFlight::Stranger { .. } if is_refused => {
+                self.write_pace.refused();
+                self.creation_pace.refused();
+            }
+            InFlight::Pod { op: PodOp::Delete | PodOp::RemoveFinalizer, .. }
+            | InFlight::LookUpJob
+            | InFlight::LookUpPods
+                if is_refused =>
+            {
+                self.write_pace.refused();
+            }
+            InFlight::Pod { op: PodOp::Delete | PodOp::RemoveFinalizer, .. }
+            | InFlight::Stranger { .. }
+                if is_applied =>
+            {
+                self.write_pace.granted();
+            }
+            InFlight::Create(_)
+            | InFlight::Status
+            | InFlight::LookUpPod(_)
+            | InFlight::Pod { .. }
+            | InFlight::Stranger { .. }
+            | InFlight::LookUpJob
+            | InFlight::LookUpPods => {}
         }
     }
 
     /// The ops that are safe to start now.
     pub fn next(&mut self, now: Timestamp) -> Vec<Op> {
         self.last_asked = Some(now);
+        self.creation_pace.tick(now);
+        self.status_pace.tick(now);
+        self.write_pace.tick(now);
         let mut ops = Vec::new();
-        for event in std::mem::take(&mut self.events) {
-            self.issue(OpKind::EmitEvent(event), None, &mut ops);
+        self.next_ops(now, &mut ops);
+        let events = std::mem::take(&mut self.events).into_iter().map(OpKind::EmitEvent);
+        let metrics = std::mem::take(&mut self.metrics).into_iter().map(OpKind::Record);
+        for kind in events.chain(metrics) {
+            self.issue(kind, None, &mut ops);
         }
+        ops
+    }
+
+    fn next_ops(&mut self, now: Timestamp, ops: &mut Vec<Op>) {
+        self.next_job_look_up(ops);
         if self.is_gone || (self.is_ours() && self.context.course == Course::Over) {
-            self.next_removals(&mut ops);
-            return ops;
+            self.next_strangers(ops);
+            self.next_deletions(ops);
+            self.next_removals(ops);
+            return;
         }
         if !self.is_ours() {
-            return ops;
+            return;
         }
-        if self.job_look_up == LookUp::Needed {
-            self.job_look_up = LookUp::InFlight;
-            self.issue(OpKind::LookUpJob, Some(InFlight::LookUpJob), &mut ops);
+        let is_unbegun = self.job.as_ref().is_some_and(is_unbegun) && self.pods.is_empty();
+        if !is_unbegun && !self.freshness.is_verified() {
+            self.next_verification(now, ops);
+            return;
         }
-        if !self.is_listed {
-            return ops;
+        if !self.freshness.is_current() {
+            self.next_pods_look_up(now, ops);
+            return;
         }
         self.let_go(now);
-        self.next_strangers(&mut ops);
-        if self.end.is_none() {
-            self.end = self.decide(now);
-            self.is_dirty |= self.end.is_some();
+        self.next_strangers(ops);
+        // An end stands once it is written; until then it is looked at again each time.
+        let sent = self.write.as_ref().or(self.doubtful.as_ref());
+        if !sent.is_some_and(|write| write.has_end) {
+            let end = self.decide(now);
+            self.is_dirty |= end != self.end;
+            self.end = end;
         }
-        self.next_deletions(&mut ops);
-        self.next_creations(now, &mut ops);
-        self.next_removals(&mut ops);
-        self.next_status(now, &mut ops);
-        ops
+        // The first status says that the Job has been begun, and by whom.
+        if self.freshness.is_verified() {
+            self.next_deletions(ops);
+            self.next_creations(now, ops);
+            self.next_removals(ops);
+        }
+        self.next_status(now, ops);
     }
 
     /// When to ask again if nothing happens; later than the last time it was asked.
     pub fn wake_at(&self) -> Option<Timestamp> {
-        if !self.is_ours() || self.is_gone || self.context.course != Course::Running {
-            return None;
-        }
-        let deadline = self.job.as_ref().and_then(end_state::deadline);
-        let held_back = self.alarms.first().map(|&(at, _)| at);
-        let backoff = self.streak.ready_at(&self.settings.delays);
+        let is_running = self.is_ours() && !self.is_gone && self.context.course == Course::Running;
+        let job = self.job.as_ref().filter(|_| is_running);
+        let times = [
+            self.write_pace.until(),
+            self.creation_pace.until(),
+            self.status_pace.until(),
+            self.freshness.look_up_at(),
+            job.and_then(end_state::deadline),
+            job.and_then(|_| self.alarms.first().map(|&(at, _)| at)),
+            job.and_then(|_| self.streak.ready_at(&self.settings.delays)),
+        ];
         // What was due when the ledger was last asked has been dealt with.
         let is_ahead = |at: &Timestamp| self.last_asked.is_none_or(|asked| *at > asked);
-        let times = [deadline, held_back, backoff, self.paused_until];
         times.into_iter().flatten().filter(is_ahead).min()
+    }
+
+    /// The uids of the Pods that are known, some of them by answers only. Whoever lists all
+    /// Pods anew says `PodGone` of those that are not in the list: the watch will not.
+    pub fn pod_uids(&self) -> Vec<String> {
+        let strangers = self.strangers.keys().chain(self.unjudged.keys()).cloned();
+        self.pods.uids().chain(strangers).collect()
     }
 
     /// Whether nothing is left to do, ever: the Job is gone, and no Pod bears its mark.
     pub fn is_empty(&self) -> bool {
-        self.is_gone && self.pods.sums.tracked == 0 && self.in_flight.is_empty()
+        self.is_gone
+            && self.pods.sums.tracked == 0
+            && self.in_flight.is_empty()
+            && self.unjudged.is_empty()
+            && !self.strangers.values().any(Stranger::is_tracked)
     }
 
+    /// Looks the Job and its Pods up, past every cache, before a Job that somebody else has
+    /// begun is taken over.
+    fn next_verification(&mut self, now: Timestamp, ops: &mut Vec<Op>) {
+        if !self.freshness.is_job_verified() {
+            self.ask_for_job();
+            self.next_job_look_up(ops);
+        }
+        self.next_pods_look_up(now, ops);
+    }
+
+    /// With the gate off nobody but the built-in controller exists.
     fn is_ours(&self) -> bool {
-        self.job.as_ref().is_some_and(|job| job.managed_by == self.settings.manages)
-    }
-
-    fn take_job(&mut self, job: JobView) {
-        if job.uid != self.job_uid || (self.job.is_some() && version_of(&job) <= self.version) {
-            return;
-        }
-        self.version = version_of(&job);
-        self.job = Some(job);
-        self.job_look_up = match self.job_look_up {
-            LookUp::Needed => LookUp::NotNeeded,
-            other => other,
+        let by_field = self.settings.gates.enabled(Gate::JobManagedBy);
+        let is_meant = |job: &JobView| match &self.settings.manages {
+            ManagedBy::BuiltIn => !by_field || job.managed_by == ManagedBy::BuiltIn,
+            ManagedBy::External(_) => by_field && job.managed_by == self.settings.manages,
         };
-        self.rebuild();
-    }
-
-    /// Takes the answer to our own status. As long as it changes neither the spec nor the
-    /// Job's course, only the Pods that waited to be written are judged anew.
-    fn acknowledge(&mut self, job: JobView) {
-        let context = Context::of(&job, &self.settings.gates);
-        let is_plain = context.course == self.context.course
-            && self.job.as_ref().is_some_and(|known| known.generation == job.generation);
-        if !is_plain {
-            self.end = None;
-            return self.take_job(job);
-        }
-        self.version = version_of(&job);
-        self.job = Some(job);
-        self.context = context;
-        self.settled.retain(|uid| self.context.is_uncounted(uid));
-        if self.completed.first_common(&self.context.written_failed).is_some() {
-            // A success came while the failure of its index was being written.
-            return self.rebuild();
-        }
-        let written: Vec<Slot> = self.pods.sums.to_write.iter().copied().collect();
-        for slot in written {
-            let context = &self.context;
-            self.pods.change(slot, |_| {}, |record| context.share(record));
-        }
-    }
-
-    /// Brings everything up to date with a Job that has changed behind our back, or
-    /// whose course has: every Pod is judged anew.
-    fn rebuild(&mut self) {
-        self.is_dirty = true;
-        let Some(job) = &self.job else {
-            self.context.course = Course::Over;
-            return self.judge_all();
-        };
-        self.context = Context::of(job, &self.settings.gates);
-        if self.is_gone {
-            self.context.course = Course::Over;
-        }
-        self.completed = job.status.completed_indexes.clone();
-        self.failed = match self.context.per_index {
-            Some(_) => job.status.failed_indexes.clone().unwrap_or_default(),
-            None => IndexSet::new(),
-        };
-        self.progress = self.success_progress(job);
-        self.fail_job = None;
-        self.settled.retain(|uid| self.context.is_uncounted(uid));
-        self.held_back.clear();
-        self.alarms.clear();
-        self.crowded.clear();
-        let finished = u64::from(job.status.succeeded) + u64::from(job.status.failed);
-        let uncounted =
-            self.context.uncounted_failed.len() + self.context.uncounted_succeeded.len();
-        if self.context.completions.is_none() {
-            let least = u32::try_from(finished + uncounted as u64).unwrap_or(u32::MAX);
-            let attempt = self.attempts.entry(None).or_insert(0);
-            *attempt = (*attempt).max(least);
-        }
-        // An end that was decided and not written is looked at again: the spec may differ.
-        if self.write.is_none() {
-            self.end = None;
-        }
-        self.judge_all();
-    }
-
-    fn success_progress(&self, job: &JobView) -> Option<SuccessProgress> {
-        let Completion::Indexed(indexed) = &job.completion else {
-            return None;
-        };
-        let policy = indexed.success_policy.as_ref()?;
-        self.settings
-            .gates
-            .enabled(Gate::JobSuccessPolicy)
-            .then(|| SuccessProgress::new(policy, &self.completed))
-    }
-
-    fn judge_all(&mut self) {
-        for slot in self.pods.slots() {
-            let context = &self.context;
-            self.pods.change(
-                slot,
-                |record| record.is_released = false,
-                |record| context.share(record),
-            );
-        }
-        for slot in self.pods.slots() {
-            self.learn(slot);
-        }
-        let mut occupied = self.completed.clone();
-        occupied.union(&self.failed);
-        self.occupied = occupied;
-        let taken: Vec<u32> = self.pods.sums.by_index.keys().copied().collect();
-        let waiting: Vec<u32> = self.pods.sums.waiting.keys().copied().collect();
-        let creating: Vec<u32> = self.creating_indexes.iter().copied().collect();
-        for index in taken.into_iter().chain(waiting).chain(creating) {
-            self.look_at_index(index);
-        }
-    }
-
-    fn see_pod(&mut self, facts: &PodFacts, is_selected: bool) {
-        let is_mine = facts.owner == Owner::Controller(self.job_uid.clone());
-        self.note_stranger(facts, is_mine, is_selected);
-        if !is_mine {
-            self.lose_pod(&facts.uid);
-            return;
-        }
-        self.note_attempt(facts);
-        self.is_created(facts);
-        let verdict = self.verdict(facts);
-        let context = &self.context;
-        let slot = match self.pods.find(&facts.uid) {
-            Some(slot) if self.pods.get(slot).version > facts.version => return,
-            Some(slot) => {
-                let went_back =
-                    self.pods.get(slot).is_finished() && self.pods.get(slot).phase != facts.phase;
-                self.pods.change(
-                    slot,
-                    |record| record.take(facts, verdict),
-                    |record| context.share(record),
-                );
-                if went_back {
-                    // A Pod that changes its mind may have failed its index; start over.
-                    return self.rebuild();
-                }
-                slot
-            }
-            None => {
-                let mut record = new_record(facts, verdict);
-                record.share = context.share(&record);
-                self.pods.insert(record)
-            }
-        };
-        self.after_change(slot);
-    }
-
-    fn after_change(&mut self, slot: Slot) {
-        self.is_dirty = true;
-        self.learn(slot);
-        let record = self.pods.get(slot);
-        let index = record.index;
-        let is_over = !record.is_tracked && (record.is_finished());
-        if !record.is_tracked && self.context.is_uncounted(&record.uid) {
-            self.settled.insert(record.uid.to_string());
-        }
-        if is_over {
-            let record = self.pods.remove(slot);
-            self.graves.bury(&record.uid, record.version, self.pods_version);
-        }
-        self.look_at(index);
-    }
-
-    /// The watch of Pods has come to this version: nothing older is on its way.
-    fn watch_reached(&mut self, version: u64) {
-        if version > self.pods_version {
-            self.pods_version = version;
-            self.graves.clear_up_to(version);
-            // Uids that could not be told to be gone may be so now.
-            self.is_dirty |= !self.context.uncounted_failed.is_empty()
-                || !self.context.uncounted_succeeded.is_empty();
-        }
-    }
-
-    fn lose_pod(&mut self, uid: &str) {
-        if self.context.is_uncounted(uid) {
-            self.settled.insert(uid.to_owned());
-        }
-        self.strangers.remove(uid);
-        self.is_dirty = true;
-        if let Some(slot) = self.pods.find(uid) {
-            let record = self.pods.remove(slot);
-            self.look_at(record.index);
-        }
-    }
-
-    fn note_attempt(&mut self, facts: &PodFacts) {
-        let index = facts.index.filter(|_| self.context.completions.is_some());
-        if let Some(attempt) = self.names.attempt(index, &facts.name) {
-            let next = self.attempts.entry(index).or_insert(0);
-            *next = (*next).max(attempt.saturating_add(1));
-        }
-    }
-
-    fn verdict(&self, facts: &PodFacts) -> Verdict {
-        let Some(job) = &self.job else {
-            return Verdict::Count { by_rule: false };
-        };
-        match &job.failure_policy {
-            Some(policy) => judge(policy, &job.namespace, facts, self.context.per_index.is_some()),
-            None => Verdict::Count { by_rule: false },
-        }
-    }
-
-    /// Draws the conclusions of a Pod's end that outlast the Pod.
-    fn learn(&mut self, slot: Slot) {
-        let record = self.pods.get(slot);
-        match record.share.duty {
-            Duty::IndexSuccess(index) => {
-                self.streak.succeeded(record.finished_at);
-                // A Pod that was given up has succeeded before its failure was written.
-                self.failed.remove(index);
-                if self.completed.insert(index) {
-                    self.attempts.remove(&Some(index));
-                    if let Some(progress) = &mut self.progress {
-                        progress.insert(index);
-                    }
-                }
-            }
-            Duty::Success => self.streak.succeeded(record.finished_at),
-            Duty::Failure | Duty::IndexFailure(_) => self.learn_failure(slot),
-            Duty::None | Duty::Removal => {}
-        }
-    }
-
-    fn learn_failure(&mut self, slot: Slot) {
-        let record = self.pods.get(slot);
-        let (counts, at) = (record.verdict.counts(), record.finished_at);
-        if let Verdict::FailJob(message) = &record.verdict
-            && self.fail_job.is_none()
-            && record.phase == PodPhase::Failed
-        {
-            self.fail_job = Some(message.clone());
-        }
-        if let (Duty::IndexFailure(index), Some(per_index)) =
-            (record.share.duty, self.context.per_index)
-        {
-            let is_over = record.verdict == Verdict::FailIndex
-                || (counts && record.failure_count >= per_index.limit);
-            if is_over && !self.completed.contains(index) {
-                self.failed.insert(index);
-            }
-        } else if !record.is_noted {
-            self.streak.failed(at);
-        }
-        let context = &self.context;
-        self.pods.change(slot, |record| record.is_noted = true, |record| context.share(record));
+        self.unreadable.is_none() && self.job.as_ref().is_some_and(is_meant)
     }
 
     fn decide(&self, now: Timestamp) -> Option<EndState> {
@@ -561,9 +423,7 @@ impl JobLedger {
         end_state::decide(
             &Evidence {
                 job,
-                failed: u64::from(job.status.failed)
-                    + self.context.uncounted_failed.len() as u64
-                    + self.pods.sums.new_failures as u64,
+                failed: self.failures(job),
                 succeeded: self.succeeded(job),
                 failed_indexes: self.failed.count(),
                 active: self.pods.sums.active + self.creating.len(),
@@ -576,6 +436,14 @@ impl JobLedger {
         )
     }
 
+    /// Pods that failed, counted or not, those ignored left out.
+    fn failures(&self, job: &JobView) -> u64 {
+        u64::from(job.status.failed)
+            + self.context.uncounted_failed.len() as u64
+            + self.pods.sums.new_failures as u64
+    }
+
+    /// Pods that succeeded, or indexes, counted or not.
     fn succeeded(&self, job: &JobView) -> u64 {
         match self.context.completions {
             Some(_) => self.completed.count(),
@@ -587,37 +455,6 @@ impl JobLedger {
         }
     }
 
-    fn next_removals(&mut self, ops: &mut Vec<Op>) {
-        let slots: Vec<Slot> = self.pods.sums.to_remove.iter().copied().collect();
-        for slot in slots {
-            self.issue_for(slot, OpKind::RemoveFinalizer, ops);
-        }
-    }
-
-    /// Issues an op for a Pod, unless one is on its way.
-    fn issue_for(&mut self, slot: Slot, kind: fn(PodRef) -> OpKind, ops: &mut Vec<Op>) -> bool {
-        let record = self.pods.get(slot);
-        if record.is_busy || record.stale_version == Some(record.version) {
-            return false;
-        }
-        // What has not ended may do so at any moment, and would count then.
-        let pod = PodRef {
-            name: record.name.to_string(),
-            uid: record.uid.to_string(),
-            version: (!record.is_finished() && self.context.course != Course::Over)
-                .then_some(record.version),
-        };
-        let about = InFlight::Pod { uid: pod.uid.clone() };
-        self.set_busy(slot, true);
-        self.issue(kind(pod), Some(about), ops);
-        true
-    }
-
-    fn set_busy(&mut self, slot: Slot, is_busy: bool) {
-        let context = &self.context;
-        self.pods.change(slot, |record| record.is_busy = is_busy, |record| context.share(record));
-    }
-
     fn issue(&mut self, kind: OpKind, about: Option<InFlight>, ops: &mut Vec<Op>) {
         self.last_op += 1;
         let id = OpId(self.last_op);
@@ -627,70 +464,7 @@ impl JobLedger {
         ops.push(Op { id, kind });
     }
 
-    fn settle_pod(&mut self, uid: &str, outcome: Outcome) {
-        if let Some(slot) = self.pods.find(uid) {
-            self.set_busy(slot, false);
-        }
-        match outcome {
-            Outcome::Applied(Applied::Pod(facts)) => self.see_pod(&facts, true),
-            Outcome::Applied(Applied::NoPod) | Outcome::Refused(Refusal::NotFound) => {
-                self.lose_pod(uid);
-                self.graves.bury_for_good(uid);
-            }
-            Outcome::Refused(Refusal::Conflict) => {
-                if let Some(slot) = self.pods.find(uid) {
-                    let context = &self.context;
-                    self.pods.change(
-                        slot,
-                        |record| record.stale_version = Some(record.version),
-                        |record| context.share(record),
-                    );
-                }
-            }
-            // Asking again is harmless: what is gone cannot be taken off twice.
-            Outcome::Applied(Applied::Job(_) | Applied::NoJob)
-            | Outcome::Refused(Refusal::AlreadyExists | Refusal::TryLater | Refusal::Rejected)
-            | Outcome::InDoubt => {}
-        }
-    }
-
-    fn settle_job_look_up(&mut self, outcome: Outcome) {
-        self.job_look_up = LookUp::NotNeeded;
-        match outcome {
-            Outcome::Applied(Applied::Job(job)) => self.observe(Event::JobSeen(job)),
-            Outcome::Applied(Applied::NoJob) | Outcome::Refused(Refusal::NotFound) => {
-                self.observe(Event::JobGone);
-            }
-            Outcome::Applied(Applied::Pod(_) | Applied::NoPod)
-            | Outcome::Refused(_)
-            | Outcome::InDoubt => self.job_look_up = LookUp::Needed,
-        }
-    }
-}
-
-fn version_of(job: &JobView) -> u64 {
-    job.resource_version.parse().unwrap_or(0)
-}
-
-fn new_record(facts: &PodFacts, verdict: Verdict) -> Record {
-    Record {
-        name: facts.name.as_str().into(),
-        uid: facts.uid.as_str().into(),
-        version: facts.version,
-        index: facts.index,
-        failure_count: facts.failure_count,
-        ignored_failure_count: facts.ignored_failure_count,
-        phase: facts.phase,
-        is_deleted: facts.is_deleted,
-        is_tracked: facts.is_tracked,
-        standing: Standing::of(facts),
-        finished_at: facts.finished_at,
-        verdict,
-        is_doomed: false,
-        is_released: false,
-        is_noted: false,
-        stale_version: None,
-        is_busy: false,
-        share: Share::default(),
+    fn say(&mut self, is_warning: bool, reason: &'static str, message: String) {
+        self.events.push(JobEvent { is_warning, reason: reason.into(), message });
     }
 }

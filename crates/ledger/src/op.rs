@@ -3,9 +3,12 @@
 //! An op is data: whoever runs it tells the ledger the outcome. An outcome in doubt is
 //! said to be so, never guessed.
 
+use std::borrow::Cow;
+
 use k8s_openapi::api::batch::v1::JobStatus;
 use stint_api::view::JobView;
 
+use crate::metric::Metric;
 use crate::pod_facts::PodFacts;
 
 /// Names an op until its outcome is told.
@@ -47,8 +50,13 @@ pub enum OpKind {
     LookUpJob,
     /// Look a Pod up by its name, past every cache.
     LookUpPod(String),
+    /// Look all Pods of the Job up, past every cache: those it controls, those its
+    /// selector matches, and those that bear the finalizer and its uid as a label.
+    LookUpPods,
     /// Tell those who watch the Job. Needs no outcome.
     EmitEvent(JobEvent),
+    /// Add to a counter. Needs no outcome.
+    Record(Metric),
 }
 
 /// A Pod to create.
@@ -81,7 +89,7 @@ pub struct JobEvent {
     /// Whether it is a Warning.
     pub is_warning: bool,
     /// Its reason.
-    pub reason: &'static str,
+    pub reason: Cow<'static, str>,
     /// Its message.
     pub message: String,
 }
@@ -104,6 +112,13 @@ pub enum Applied {
     Pod(Box<PodFacts>),
     /// No Pod of that name and uid.
     NoPod,
+    /// The Job's Pods, each with whether the Job's selector matches it.
+    Pods {
+        /// The Pods.
+        pods: Vec<(PodFacts, bool)>,
+        /// The version of the list.
+        version: u64,
+    },
     /// The Job, as it is now.
     Job(Box<JobView>),
     /// No Job of that name and uid.
@@ -111,7 +126,7 @@ pub enum Applied {
 }
 
 /// Why an op was refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// There is a Pod of that name.
     AlreadyExists,
@@ -119,8 +134,9 @@ pub enum Refusal {
     Conflict,
     /// The object is gone.
     NotFound,
-    /// Not now: too many requests, a quota, a server in trouble.
-    TryLater,
-    /// Never: the request is invalid or forbidden.
-    Rejected,
+    /// Not now, for the reason the API gave: too many requests, a quota, a server in
+    /// trouble.
+    TryLater(String),
+    /// Not in this form, for the reason the API gave: the request is invalid or forbidden.
+    Rejected(String),
 }

@@ -122,7 +122,7 @@ impl PodFacts {
             }),
             restart_count: all()
                 .map(|status| u32::try_from(status.restart_count).unwrap_or(0))
-                .sum(),
+                .fold(0, u32::saturating_add),
             finished_at: finished_at(pod, status),
             exits: all().filter_map(exit).collect(),
             conditions: status

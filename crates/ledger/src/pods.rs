@@ -7,6 +7,7 @@
 //! A Pod leaves when it has finished and is not tracked any more, or is gone.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt;
 
 use crate::pod_facts::{PodFacts, PodPhase};
 use crate::pod_failure_policy::Verdict;
@@ -33,6 +34,10 @@ pub(crate) struct Record {
     pub(crate) verdict: Verdict,
     /// Whether the ledger itself has chosen it for removal, which does not count.
     pub(crate) is_doomed: bool,
+    /// Whether it had failed before its deletion was asked for.
+    pub(crate) failed_by_itself: bool,
+    /// Whether the status calls its index completed because of it.
+    pub(crate) is_success_written: bool,
     /// Whether its failure has been taken into the Job's streak of failures.
     pub(crate) is_noted: bool,
     /// Whether its failure no longer waits for its index.
@@ -50,9 +55,18 @@ impl Record {
         matches!(self.phase, PodPhase::Succeeded | PodPhase::Failed)
     }
 
+    /// Whether it has ended and its finalizer keeps it.
+    pub(crate) fn is_held(&self) -> bool {
+        self.is_finished() && self.is_tracked
+    }
+
     /// Takes over what was seen; what the ledger has decided stays.
     pub(crate) fn take(&mut self, facts: &PodFacts, verdict: Verdict) {
+        self.failed_by_itself |= self.phase == PodPhase::Failed && !self.is_deleted;
         self.version = facts.version;
+        self.index = facts.index;
+        self.failure_count = facts.failure_count;
+        self.ignored_failure_count = facts.ignored_failure_count;
         self.phase = facts.phase;
         self.is_deleted = facts.is_deleted;
         self.is_tracked = facts.is_tracked;
@@ -73,6 +87,10 @@ pub(crate) struct Share {
     pub(crate) occupies: Option<u32>,
     /// An active Pod that must not be: no valid index, or chosen for removal.
     pub(crate) is_unwanted: bool,
+    /// Whether it is to be deleted.
+    pub(crate) is_to_delete: bool,
+    /// Whether it is a failure, counting or ignored, written down or not.
+    pub(crate) is_failure: bool,
     pub(crate) duty: Duty,
 }
 
@@ -95,12 +113,20 @@ pub(crate) enum Duty {
 }
 
 /// The table.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Pods {
     records: Vec<Option<Record>>,
     free: Vec<Slot>,
     by_uid: HashMap<Box<str>, Slot>,
     pub(crate) sums: Sums,
+}
+
+/// Only the records: everything else follows from them, and the order of a hash map must
+/// not make two equal tables look different.
+impl fmt::Debug for Pods {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_list().entries(self.records.iter().flatten()).finish()
+    }
 }
 
 /// What all records add up to.
@@ -115,9 +141,14 @@ pub(crate) struct Sums {
     pub(crate) new_successes: usize,
     /// Pods by the index they occupy.
     pub(crate) by_index: BTreeMap<u32, BTreeSet<Slot>>,
+    /// Pods whose uid is to be written.
     pub(crate) to_write: BTreeSet<Slot>,
+    /// Pods whose index is to be written.
+    pub(crate) index_successes: BTreeSet<Slot>,
     /// Finalizers that can go and are not on their way.
     pub(crate) to_remove: BTreeSet<Slot>,
+    /// Pods to delete, nothing being on its way for them.
+    pub(crate) to_delete: BTreeSet<Slot>,
     /// Failures that wait for their replacement, by index.
     pub(crate) waiting: BTreeMap<u32, BTreeSet<Slot>>,
     pub(crate) active_slots: BTreeSet<Slot>,
@@ -132,6 +163,14 @@ impl Pods {
 
     pub(crate) fn find(&self, uid: &str) -> Option<Slot> {
         self.by_uid.get(uid).copied()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.by_uid.is_empty()
+    }
+
+    pub(crate) fn uids(&self) -> impl Iterator<Item = String> + '_ {
+        self.records.iter().flatten().map(|record| record.uid.to_string())
     }
 
     pub(crate) fn slots(&self) -> Vec<Slot> {
@@ -190,6 +229,9 @@ impl Sums {
         if share.is_unwanted {
             self.unwanted.insert(slot);
         }
+        if share.is_to_delete && !record.is_busy {
+            self.to_delete.insert(slot);
+        }
         match share.duty {
             Duty::None => {}
             Duty::Success => {
@@ -197,7 +239,7 @@ impl Sums {
                 self.to_write.insert(slot);
             }
             Duty::IndexSuccess(_) => {
-                self.to_write.insert(slot);
+                self.index_successes.insert(slot);
             }
             Duty::Failure => {
                 self.new_failures += 1;
@@ -225,14 +267,31 @@ impl Sums {
         if let Some(index) = share.occupies {
             take_from(&mut self.by_index, index, slot);
         }
-        self.active_slots.remove(&slot);
-        self.unwanted.remove(&slot);
-        self.to_write.remove(&slot);
-        self.to_remove.remove(&slot);
+        if share.is_active {
+            self.active_slots.remove(&slot);
+        }
+        if share.is_unwanted {
+            self.unwanted.remove(&slot);
+        }
+        if share.is_to_delete {
+            self.to_delete.remove(&slot);
+        }
         match share.duty {
-            Duty::None | Duty::IndexSuccess(_) | Duty::Removal => {}
-            Duty::Success => self.new_successes -= 1,
-            Duty::Failure => self.new_failures -= 1,
+            Duty::None => {}
+            Duty::IndexSuccess(_) => {
+                self.index_successes.remove(&slot);
+            }
+            Duty::Removal => {
+                self.to_remove.remove(&slot);
+            }
+            Duty::Success => {
+                self.new_successes -= 1;
+                self.to_write.remove(&slot);
+            }
+            Duty::Failure => {
+                self.new_failures -= 1;
+                self.to_write.remove(&slot);
+            }
             Duty::IndexFailure(index) => {
                 self.new_failures -= usize::from(record.verdict.counts());
                 take_from(&mut self.waiting, index, slot);

@@ -1,15 +1,21 @@
-//! Runs the simulator on many seeds, or replays one.
+//! Runs the simulator on many seeds, replays one, or searches small worlds.
 
+use std::collections::BTreeMap;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use clap::Parser;
-use stint_sim::world::World;
+use stint_sim::exhaustive::{self, Case};
+use stint_sim::invariant::Invariant;
+use stint_sim::run::{self, Options, Run};
+use stint_sim::shrink::shrink;
 
 const EXAMPLES: &str = "\
 Examples:
   cargo run --release -p stint-sim -- --seeds 2000    Try 2,000 fresh seeds
-  cargo run --release -p stint-sim -- --seed 42       Replay one, with its trace";
+  cargo run --release -p stint-sim -- --seed 42       Replay one, with its trace
+  cargo run --release -p stint-sim -- --exhaustive    Search every interleaving of small worlds";
 
 /// Tries to break the ledger.
 #[derive(Debug, Parser)]
@@ -26,59 +32,137 @@ struct Args {
     /// Replay this seed and show what happens
     #[arg(long, value_name = "SEED", conflicts_with_all = ["seeds", "from"])]
     seed: Option<u64>,
+
+    /// With --seed: show the whole run and not the shortest that breaks the same
+    #[arg(long)]
+    whole: bool,
+
+    /// Search every interleaving of small worlds
+    #[arg(long, conflicts_with_all = ["seeds", "from", "seed"])]
+    exhaustive: bool,
+
+    /// With --exhaustive: stop a search after so many states
+    #[arg(long, default_value_t = 5_000_000, value_name = "N")]
+    max_states: usize,
+
+    /// Count what breaks, and do not look for the shortest run that does
+    #[arg(long)]
+    no_shrink: bool,
+
+    /// Do not look at this invariant (may be repeated)
+    #[arg(long, value_name = "NAME", value_parser = invariant)]
+    ignore: Vec<Invariant>,
 }
 
 fn main() -> ExitCode {
     let args = Args::parse();
+    // A panic of a ledger is reported as a broken invariant, once.
+    std::panic::set_hook(Box::new(|_| {}));
+    let options = Options { ignored: args.ignore.iter().copied().collect(), ..Options::default() };
     match args.seed {
-        Some(seed) => replay(seed),
-        None => try_all(args.from.unwrap_or_else(fresh_seed), args.seeds),
+        _ if args.exhaustive => search_all(args.max_states, &options),
+        Some(seed) => replay(seed, args.whole, &options),
+        None => {
+            let from = args.from.unwrap_or_else(fresh_seed);
+            try_all(from, args.seeds, !args.no_shrink, &options)
+        }
     }
 }
 
-fn try_all(from: u64, count: u64) -> ExitCode {
+fn invariant(name: &str) -> Result<Invariant, String> {
+    let names = || Invariant::ALL.map(Invariant::name).join(", ");
+    Invariant::parse(name).ok_or_else(|| format!("there are: {}", names()))
+}
+
+fn try_all(from: u64, count: u64, shows: bool, options: &Options) -> ExitCode {
     println!("seeds {from} to {}", from + count - 1);
     let start = Instant::now();
     let (mut steps, mut ops, mut pods, mut failed) = (0, 0, 0, 0);
+    let mut first: BTreeMap<Invariant, (u64, u64)> = BTreeMap::new();
     for seed in from..from + count {
-        match World::new(seed).run() {
-            Ok(summary) => {
-                steps += summary.steps;
-                ops += summary.ops;
-                pods += summary.pods;
+        match run::from_seed(seed, options).result {
+            Ok(stats) => {
+                steps += stats.steps;
+                ops += stats.ops;
+                pods += stats.pods;
             }
             Err(broken) => {
                 failed += 1;
-                eprintln!("seed {seed}: broken: {}\n  {}", broken.invariant, broken.details);
-                eprintln!("  replay with: cargo run --release -p stint-sim -- --seed {seed}");
+                first.entry(broken.invariant).or_insert((seed, 0)).1 += 1;
             }
         }
     }
     let seconds = start.elapsed().as_secs_f64();
+    for (invariant, (seed, count)) in &first {
+        println!("{invariant}: {count} seeds, the first is {seed}");
+        if shows {
+            show(&shrink(&run::from_seed(*seed, options), options));
+        }
+        println!("  replay with: cargo run --release -p stint-sim -- --seed {seed}");
+    }
     println!(
-        "{steps} steps, {ops} ops, {pods} Pods in {seconds:.1} s ({:.0} steps/s)",
+        "{steps} steps, {ops} requests, {pods} Pods in {seconds:.1} s ({:.0} steps/s)",
         steps as f64 / seconds
     );
     println!("{} passed, {failed} failed", count - failed);
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-fn replay(seed: u64) -> ExitCode {
-    let mut world = World::new(seed);
-    let outcome = world.run();
-    for line in &world.trace {
-        println!("{line}");
+fn replay(seed: u64, is_whole: bool, options: &Options) -> ExitCode {
+    let traced = Options { is_traced: true, ..options.clone() };
+    let run = run::from_seed(seed, &traced);
+    let is_broken = run.result.is_err();
+    if is_broken && !is_whole {
+        show(&shrink(&run, options));
+    } else {
+        show(&run);
     }
-    match outcome {
-        Ok(summary) => {
-            println!("seed {seed}: nothing is broken: {summary:?}");
-            ExitCode::SUCCESS
-        }
-        Err(broken) => {
-            println!("seed {seed}: broken: {}\n  {}", broken.invariant, broken.details);
-            ExitCode::FAILURE
-        }
+    if is_broken { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
+
+fn show(run: &Run) {
+    println!("  job {}", run.scenario.spec);
+    for line in &run.trace {
+        println!("  {line}");
     }
+    match &run.result {
+        Ok(stats) => println!("  nothing is broken: {stats:?}"),
+        Err(broken) => println!("  broken: {broken}"),
+    }
+}
+
+fn search_all(max_states: usize, options: &Options) -> ExitCode {
+    let cases: Vec<Case> = Case::all().iter().flat_map(Case::ladder).collect();
+    let next = AtomicUsize::new(0);
+    let states = AtomicUsize::new(0);
+    let worker = || {
+        let mut is_fine = true;
+        while let Some(case) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let start = Instant::now();
+            let search = exhaustive::search(case, max_states, options);
+            states.fetch_add(search.states, Ordering::Relaxed);
+            let seconds = start.elapsed().as_secs_f64();
+            let (name, budget) = (case.name, &case.budget);
+            let (found, tried) = (search.states, search.transitions);
+            let rest = if search.is_complete { "" } else { ", not all" };
+            println!("{name} ({budget}): {found} states, {tried} steps in {seconds:.1} s{rest}");
+            is_fine &= search.is_complete && search.broken.is_none();
+            if let Some(run) = search.broken {
+                show(&shrink(&run, options));
+            }
+        }
+        is_fine
+    };
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let is_fine = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(worker)).collect();
+        let join = |worker: std::thread::ScopedJoinHandle<'_, bool>| {
+            worker.join().expect("a search does not panic")
+        };
+        !workers.into_iter().map(join).collect::<Vec<_>>().contains(&false)
+    });
+    println!("{} states", states.load(Ordering::Relaxed));
+    if is_fine { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 /// A seed that nobody has tried; small enough to be typed.

@@ -1,576 +1,259 @@
-//! A model of the API, the kubelet and the users around one Job and its ledger.
+//! The world: the API, the controllers, the nodes, the users, and the time.
 //!
-//! The API keeps versions, unique names and finalizers, and checks every status by the
-//! rules of a real API server. Whatever the ledger does wrong ends a run with the name of
-//! the invariant it broke.
+//! [`World::take`] makes one [`Choice`] happen and checks the invariants. There is no other
+//! way to change a world and no chance in it: the same scenario and the same choices give the
+//! same world, whoever makes them (a random run, a shrunk one, or a search of them all).
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::BTreeSet;
+use std::sync::Arc;
 
-use k8s_openapi::api::batch::v1::{Job, JobStatus, UncountedTerminatedPods};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
-use serde_json::json;
-use stint_api::closed_set::JobConditionType;
-use stint_api::condition;
-use stint_api::feature_gates::FeatureGates;
-use stint_api::index_set::IndexSet;
-use stint_api::prepare::prepare_for_create;
-use stint_api::validation::job_status::validate_job_status_update;
-use stint_api::view::JobView;
-use stint_ledger::event::Event;
-use stint_ledger::ledger::{JobLedger, Settings};
-use stint_ledger::op::{Applied, NewPod, Op, OpKind, Outcome, PodRef, Refusal};
-use stint_ledger::pod_facts::{ContainerExit, Owner, PodCondition, PodFacts, PodPhase};
+use stint_api::feature_gates::Gate;
+use stint_ledger::op::OpKind;
 
-use crate::random::Random;
-use crate::scenario::{Action, Faults, Scenario};
+use crate::api::{Api, Manager};
+use crate::choice::{Choice, ControllerId, OpKey};
+use crate::controller::{Controller, Flight};
+use crate::history::{Actor, History};
+use crate::invariant::{self, Broken, Invariant};
+use crate::request;
+use crate::scenario::Scenario;
 
-/// Steps after which nothing goes wrong any more.
-const CALM_AFTER: u64 = 2_000;
-/// Steps after which a Job that has not ended never will.
-const MAX_STEPS: u64 = 20_000;
-/// The uid of the Job.
-const JOB_UID: &str = "job-uid";
-
-/// An invariant that was broken.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Broken {
-    /// Which one.
-    pub invariant: &'static str,
-    /// How.
-    pub details: String,
+/// What really happened in a world that loosens an invariant. Each invariant says which of
+/// these excuse it.
+#[derive(Clone, Debug, Default)]
+pub struct Loosened {
+    /// Two controllers led at once.
+    pub two_leaders: bool,
+    /// A user created Pods that a Job may adopt, or let one go and come back.
+    pub strangers: bool,
+    /// Feature gates that were off for a while.
+    pub gates: Vec<Gate>,
+    /// A user wrote a status.
+    pub is_corrupted: bool,
+    /// A clock was set back or forth.
+    pub clock_jumped: bool,
 }
 
-/// What came of a run without a broken invariant.
+/// How much has happened.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Summary {
-    /// Steps until everything was at rest.
+pub struct Stats {
+    /// Choices that were taken.
     pub steps: u64,
-    /// Ops that were run.
+    /// Requests that were sent.
     pub ops: u64,
-    /// Pods that were created.
+    /// Pods that were created by controllers.
     pub pods: u64,
+    /// Statuses that were written.
+    pub statuses: u64,
 }
 
-/// The world of one seed.
+/// The world.
+#[derive(Clone, Debug)]
 pub struct World {
-    scenario: Scenario,
-    random: Random,
-    now: Timestamp,
-    version: u64,
-    job: Job,
-    pods: BTreeMap<String, PodFacts>,
-    ledger: JobLedger,
-    watch: VecDeque<Event>,
-    /// Uids that have left the uncounted list into a counter.
-    counted: BTreeSet<String>,
-    /// The lowest completions and the highest parallelism that the Job ever had.
-    least_completions: u32,
-    most_parallelism: usize,
-    summary: Summary,
-    /// What happened, one line each.
-    pub trace: Vec<String>,
+    /// Its setting.
+    pub scenario: Arc<Scenario>,
+    /// The API server.
+    pub api: Api,
+    /// All that ever was.
+    pub history: History,
+    /// The controllers.
+    pub controllers: Vec<Controller>,
+    /// Requests that nobody waits for.
+    pub late: Vec<Flight>,
+    /// The time.
+    pub now: Timestamp,
+    /// What excuses what.
+    pub loosened: Loosened,
+    /// How much has happened.
+    pub stats: Stats,
+    /// How many Jobs have been created.
+    pub jobs_made: u32,
+    /// Invariants that are not looked at.
+    pub ignored: BTreeSet<Invariant>,
+    /// What happened, one line each, if anyone wants to read it.
+    pub trace: Option<Vec<String>>,
 }
-
-type Checked = Result<(), Broken>;
 
 impl World {
-    /// The world of a seed.
-    pub fn new(seed: u64) -> Self {
-        let scenario = Scenario::from_seed(seed);
-        let mut job: Job = serde_json::from_value(json!({
-            "metadata": {"name": "j", "namespace": "ns", "uid": JOB_UID, "resourceVersion": "1"},
-            "spec": scenario.spec,
-        }))
-        .expect("a scenario's Job is well typed");
-        let pod = job.spec.get_or_insert_default().template.spec.get_or_insert_default();
-        pod.restart_policy = Some("Never".to_owned());
-        prepare_for_create(&mut job, &FeatureGates::default());
+    /// A world in which the Job was just created, and its controllers have just started.
+    pub fn new(scenario: Arc<Scenario>) -> Self {
+        Self::with_versions_from(scenario, 0)
+    }
+
+    /// The same, with versions above `base`.
+    pub fn with_versions_from(scenario: Arc<Scenario>, base: u64) -> Self {
+        let own =
+            if scenario.spec["managedBy"].is_null() { Manager::BuiltIn } else { Manager::Custom };
+        let mut controllers: Vec<Controller> =
+            (0..scenario.leaders).map(|id| Controller::new(id, own)).collect();
+        if scenario.has_bystander {
+            let other = match own {
+                Manager::BuiltIn => Manager::Custom,
+                Manager::Custom => Manager::BuiltIn,
+            };
+            controllers.push(Controller::new(controllers.len(), other));
+        }
         let mut world = Self {
-            random: Random::new(seed ^ 0x5eed),
-            now: Timestamp::from_second(1_000_000).expect("a time"),
-            version: 1,
-            trace: vec![
-                format!("job {}", scenario.spec),
-                format!("{:?} {:?}", scenario.fates, scenario.faults),
-            ],
             scenario,
-            job,
-            pods: BTreeMap::new(),
-            ledger: JobLedger::new(Settings::default(), "j", JOB_UID),
-            watch: VecDeque::new(),
-            counted: BTreeSet::new(),
-            least_completions: u32::MAX,
-            most_parallelism: 0,
-            summary: Summary::default(),
+            api: Api::starting_at(base),
+            history: History::default(),
+            controllers,
+            late: Vec::new(),
+            now: Timestamp::from_second(1_000_000).expect("a time"),
+            loosened: Loosened::default(),
+            stats: Stats::default(),
+            jobs_made: 0,
+            ignored: BTreeSet::new(),
+            trace: None,
         };
-        world.note_scale();
-        world.restart();
+        world.create_job();
+        world.history.absorb(&world.api, Actor::User);
+        for id in world.first_leaders() {
+            let version = world.api.version();
+            world.controllers[id].start(&world.api, version, version);
+        }
         world
     }
 
-    /// Runs until the Job has ended and nothing moves.
-    pub fn run(&mut self) -> Result<Summary, Broken> {
-        for step in 0..MAX_STEPS {
-            self.summary.steps = step;
-            if step == CALM_AFTER {
-                self.scenario.faults = Faults::default();
+    /// One controller of each kind.
+    pub fn first_leaders(&self) -> Vec<ControllerId> {
+        let mut seen = BTreeSet::new();
+        let is_first = |controller: &&Controller| seen.insert(controller.manager);
+        self.controllers.iter().filter(is_first).map(|controller| controller.id).collect()
+    }
+
+    /// The time as the API writes it.
+    pub fn now_in_seconds(&self) -> Timestamp {
+        Timestamp::from_second(self.now.as_second()).expect("a time that is there")
+    }
+
+    /// Makes a choice happen; false if it cannot happen now.
+    pub fn take(&mut self, choice: &Choice) -> Result<bool, Broken> {
+        if let Some(trace) = &mut self.trace {
+            trace.push(format!("{} {choice}", clock_text(self.now)));
+        }
+        let is_taken = self.act(choice)?;
+        if is_taken {
+            self.stats.steps += 1;
+        } else if let Some(trace) = &mut self.trace {
+            trace.pop();
+        }
+        Ok(is_taken)
+    }
+
+    fn act(&mut self, choice: &Choice) -> Result<bool, Broken> {
+        match choice {
+            Choice::DeliverJob(c) => self.deliver_job(*c),
+            Choice::DeliverPods(c, count) => self.deliver_pods(*c, *count),
+            Choice::RepeatPod(c) => self.repeat_pod(*c),
+            Choice::Relist(c, jobs, pods) => self.relist(*c, *jobs, *pods),
+            Choice::Crash(c, jobs, pods) => self.crash(*c, *jobs, *pods),
+            Choice::SetGate(c, gate, is_on) => self.set_gate(*c, *gate, *is_on),
+            Choice::Lead(c, is_leading) => self.lead(*c, *is_leading),
+            Choice::ClockJump(c, seconds) => self.jump_clock(*c, *seconds),
+            Choice::Do(c, key) => self.do_request(*c, key),
+            Choice::Apply(c, key) => self.apply_request(*c, key),
+            Choice::Answer(c, key) => self.answer_request(*c, key),
+            Choice::Refuse(c, key, weather) => self.refuse_request(*c, key, *weather),
+            Choice::LoseAnswer(c, key) => self.lose_answer(*c, key),
+            Choice::TimeOut(c, key) => self.time_out(*c, key),
+            Choice::ApplyLate(key) => match self.take_late(key) {
+                Some(flight) => self.carry_out(&flight, Actor::Late).map(|_| true),
+                None => Ok(false),
+            },
+            Choice::DropLate(key) => Ok(self.take_late(key).is_some()),
+            Choice::Pod(name, act) => Ok(self.change(Actor::Node, |it| it.act_on_pod(name, *act))),
+            Choice::CollectPod(name) => {
+                Ok(self.change(Actor::Collector, |it| it.collect_pod(name)))
             }
-            self.act(step);
-            self.deliver();
-            if self.random.chance(self.scenario.faults.crash) {
-                self.say("crash".to_owned());
-                self.restart();
-            }
-            let ops = self.ledger.next(self.now);
-            let is_idle = ops.is_empty();
-            for op in ops {
-                self.execute(op)?;
-                self.check_pods()?;
-            }
-            self.kubelet();
-            self.collect();
-            if is_idle && self.watch.is_empty() {
-                if self.is_at_rest(step) {
-                    return self.check_end().map(|()| self.summary);
-                }
-                self.advance()?;
+            Choice::CollectJob => Ok(self.change(Actor::Collector, World::collect_job)),
+            Choice::User(act) => Ok(self.change(Actor::User, |it| it.act_as_user(act))),
+            Choice::Wait(millis) => self.wait(*millis).map(|()| true),
+        }
+    }
+
+    fn change(&mut self, actor: Actor, change: impl FnOnce(&mut Self) -> bool) -> bool {
+        let is_taken = change(self);
+        self.history.absorb(&self.api, actor);
+        is_taken
+    }
+
+    fn take_late(&mut self, key: &OpKey) -> Option<Flight> {
+        let place = self.late.iter().position(|flight| flight.key == *key)?;
+        Some(self.late.remove(place))
+    }
+
+    fn wait(&mut self, millis: u32) -> Result<(), Broken> {
+        let passed = SignedDuration::from_millis(i64::from(millis));
+        self.now = self.now.checked_add(passed).expect("a run is shorter than the calendar");
+        for c in 0..self.controllers.len() {
+            let controller = &self.controllers[c];
+            let clock = controller.clock(self.now);
+            if controller.is_leading && controller.wake_at().is_some_and(|at| at <= clock) {
+                self.ask_all(c)?;
             }
         }
-        Err(broken("every Job ends once faults stop", format!("{:#?}", self.job.status)))
-    }
-
-    fn is_at_rest(&self, step: u64) -> bool {
-        let is_over = self.is_finished() || self.job.metadata.deletion_timestamp.is_some();
-        let is_plan_done = self.scenario.plan.iter().all(|(at, _)| *at < step);
-        is_over && is_plan_done && self.pods.values().all(|pod| !pod.is_tracked)
-    }
-
-    fn say(&mut self, line: String) {
-        self.trace.push(line);
-    }
-
-    /// A new ledger from a list, as after a crash.
-    fn restart(&mut self) {
-        self.watch.clear();
-        self.ledger = JobLedger::new(Settings::default(), "j", JOB_UID);
-        self.ledger.observe(Event::JobSeen(Box::new(self.view())));
-        for facts in self.pods.values() {
-            self.ledger
-                .observe(Event::PodSeen { facts: Box::new(facts.clone()), is_selected: true });
-        }
-        self.ledger.observe(Event::PodsCurrent { version: self.version });
-    }
-
-    fn view(&self) -> JobView {
-        JobView::parse(&self.job).expect("the world's Job is valid")
-    }
-
-    fn status(&self) -> JobStatus {
-        self.job.status.clone().unwrap_or_default()
-    }
-
-    fn has(&self, kind: JobConditionType) -> bool {
-        condition::is_true(condition::of(self.job.status.as_ref()), kind)
-    }
-
-    fn is_finished(&self) -> bool {
-        condition::is_finished(condition::of(self.job.status.as_ref()))
-    }
-
-    fn is_decided(&self) -> bool {
-        self.has(JobConditionType::FailureTarget) || self.has(JobConditionType::SuccessCriteriaMet)
-    }
-
-    fn bump(&mut self) -> u64 {
-        self.version += 1;
-        self.version
-    }
-
-    fn publish(&mut self, name: &str) {
-        let version = self.bump();
-        let facts = self.pods.get_mut(name).expect("a Pod that is published exists");
-        facts.version = version;
-        let facts = Box::new(facts.clone());
-        self.watch.push_back(Event::PodSeen { facts, is_selected: true });
-    }
-
-    fn advance(&mut self) -> Checked {
-        let next = self.now.checked_add(SignedDuration::from_secs(1)).expect("time goes on");
-        let wake_at = self.ledger.wake_at();
-        if wake_at.is_some_and(|at| at <= self.now) {
-            return Err(broken(
-                "a ledger that was asked does not wake at once",
-                format!("{wake_at:?}"),
-            ));
-        }
-        self.now = wake_at.map_or(next, |at| at.max(next));
         Ok(())
     }
 
-    fn deliver(&mut self) {
-        while !self.watch.is_empty() && !self.random.chance(self.scenario.faults.slow_watch) {
-            if let Some(event) = self.watch.pop_front() {
-                self.ledger.observe(event);
-            }
-        }
+    /// Asks every ledger of a controller.
+    pub(crate) fn ask_all(&mut self, c: ControllerId) -> Result<(), Broken> {
+        let uids: Vec<String> = self.controllers[c].ledgers.keys().cloned().collect();
+        uids.iter().try_for_each(|uid| self.ask(c, uid))
     }
 
-    /// What users do in this step.
-    fn act(&mut self, step: u64) {
-        let plan = self.scenario.plan.clone();
-        for (_, action) in plan.into_iter().filter(|(at, _)| *at == step) {
-            if self.is_finished() || self.job.metadata.deletion_timestamp.is_some() {
+    pub(crate) fn ask(&mut self, c: ControllerId, uid: &str) -> Result<(), Broken> {
+        let ops = self.controllers[c].ask(uid, self.now);
+        invariant::pace::after_asking(self, c, uid)?;
+        for op in ops {
+            let Some(key) = OpKey::of(uid, &op.kind) else {
                 continue;
-            }
-            self.say(format!("step {step}: {action:?}"));
-            let spec = self.job.spec.as_mut().expect("a Job has a spec");
-            match action {
-                Action::Suspend => spec.suspend = Some(true),
-                Action::Resume => spec.suspend = Some(false),
-                Action::Parallelism(count) => spec.parallelism = Some(count),
-                Action::Scale(count) => {
-                    spec.parallelism = Some(count);
-                    spec.completions = Some(count);
+            };
+            let controller = &self.controllers[c];
+            let flight = Flight {
+                sender: c,
+                manager: controller.manager,
+                job_uid: uid.to_owned(),
+                id: op.id,
+                key,
+                kind: op.kind,
+                sent_at: self.api.version(),
+                jobs_seen: controller.jobs_cursor,
+                pods_seen: controller.pods_cursor,
+                sent_time: controller.clock(self.now),
+                outcome: None,
+            };
+            self.say_op(&flight);
+            invariant::pace::before_sending(self, c, &flight)?;
+            invariant::pods::before_sending(self, c, &flight)?;
+            self.stats.ops += 1;
+            self.controllers[c].flights.push(flight);
+        }
+        Ok(())
+    }
+
+    fn say_op(&mut self, flight: &Flight) {
+        if let Some(trace) = &mut self.trace {
+            let what = match &flight.kind {
+                OpKind::WriteStatus { version, status } => {
+                    format!("WriteStatus at {version}: {}", request::brief(status))
                 }
-                Action::DeletePod => {
-                    let active = self.pods.values().find(|pod| pod.is_active());
-                    if let Some(name) = active.map(|pod| pod.name.clone()) {
-                        self.mark_deleted(&name);
-                    }
-                    continue;
-                }
-                Action::DeleteJob => self.job.metadata.deletion_timestamp = Some(Time(self.now)),
-            }
-            self.note_scale();
-            let generation = self.job.metadata.generation.unwrap_or(0);
-            self.job.metadata.generation = Some(generation + 1);
-            self.job.metadata.resource_version = Some(self.bump().to_string());
-            self.watch.push_back(Event::JobSeen(Box::new(self.view())));
+                other => format!("{other:?}"),
+            };
+            trace.push(format!("         → c{} {what}", flight.sender));
         }
     }
 
-    fn note_scale(&mut self) {
-        let spec = self.job.spec.as_ref().expect("a Job has a spec");
-        let parallelism = spec.parallelism.unwrap_or(1) as usize;
-        self.most_parallelism = self.most_parallelism.max(parallelism);
-        let completions = spec.completions.map_or(u32::MAX, |count| count as u32);
-        self.least_completions = self.least_completions.min(completions);
-    }
-
-    fn execute(&mut self, op: Op) -> Checked {
-        if matches!(op.kind, OpKind::EmitEvent(_)) {
-            return Ok(());
+    /// What is left of a check when the invariants that nobody looks at are left out.
+    pub(crate) fn check(&self, checked: Result<(), Broken>) -> Result<(), Broken> {
+        match checked {
+            Err(broken) if !self.ignored.contains(&broken.invariant) => Err(broken),
+            _ => Ok(()),
         }
-        self.summary.ops += 1;
-        self.say(format!("{:?}", op.kind));
-        let faults = self.scenario.faults;
-        if self.random.chance(faults.refused) {
-            self.say("  refused".to_owned());
-            self.ledger.settle(op.id, Outcome::Refused(Refusal::TryLater));
-            return Ok(());
-        }
-        let is_lost = self.random.chance(faults.lost_answer);
-        if is_lost && self.random.chance(50) {
-            self.say("  lost before it was applied".to_owned());
-            self.ledger.settle(op.id, Outcome::InDoubt);
-            return Ok(());
-        }
-        let outcome = match op.kind {
-            OpKind::CreatePod(pod) => self.create(pod)?,
-            OpKind::DeletePod(pod) => self.delete(&pod),
-            OpKind::RemoveFinalizer(pod) => self.untrack(&pod)?,
-            OpKind::WriteStatus { version, status } => self.write(version, *status)?,
-            OpKind::LookUpJob => Outcome::Applied(Applied::Job(Box::new(self.view()))),
-            OpKind::LookUpPod(name) => self.answer(&name),
-            OpKind::AdoptPod(pod) | OpKind::ReleasePod(pod) => {
-                return Err(broken("only orphans are adopted", format!("{pod:?}")));
-            }
-            OpKind::EmitEvent(_) => return Ok(()),
-        };
-        if is_lost {
-            self.say("  lost after it was applied".to_owned());
-        }
-        self.ledger.settle(op.id, if is_lost { Outcome::InDoubt } else { outcome });
-        Ok(())
-    }
-
-    fn answer(&self, name: &str) -> Outcome {
-        match self.pods.get(name) {
-            Some(facts) => Outcome::Applied(Applied::Pod(Box::new(facts.clone()))),
-            None => Outcome::Applied(Applied::NoPod),
-        }
-    }
-
-    fn create(&mut self, new: NewPod) -> Result<Outcome, Broken> {
-        if self.pods.contains_key(&new.name) {
-            return Ok(Outcome::Refused(Refusal::AlreadyExists));
-        }
-        if self.is_decided() {
-            return Err(broken("no Pod is created after the end is decided", new.name));
-        }
-        self.summary.pods += 1;
-        let facts = PodFacts {
-            name: new.name.clone(),
-            uid: format!("uid-{}", self.summary.pods),
-            version: 0,
-            owner: Owner::Controller(JOB_UID.to_owned()),
-            is_tracked: true,
-            phase: PodPhase::Pending,
-            created: self.now,
-            is_deleted: false,
-            index: new.index,
-            failure_count: new.failure_count.unwrap_or(0),
-            ignored_failure_count: new.ignored_failure_count,
-            is_scheduled: true,
-            ready_since: None,
-            restart_count: 0,
-            finished_at: self.now,
-            exits: Vec::new(),
-            conditions: Vec::new(),
-        };
-        self.pods.insert(new.name.clone(), facts);
-        self.publish(&new.name);
-        Ok(self.answer(&new.name))
-    }
-
-    fn find(&self, pod: &PodRef) -> bool {
-        self.pods.get(&pod.name).is_some_and(|facts| facts.uid == pod.uid)
-    }
-
-    fn mark_deleted(&mut self, name: &str) {
-        let facts = self.pods.get_mut(name).expect("a Pod that is deleted exists");
-        if !facts.is_deleted {
-            facts.is_deleted = true;
-            facts.finished_at = self.now;
-            self.publish(name);
-        }
-    }
-
-    fn delete(&mut self, pod: &PodRef) -> Outcome {
-        if !self.find(pod) {
-            return Outcome::Refused(Refusal::NotFound);
-        }
-        self.mark_deleted(&pod.name);
-        self.collect();
-        self.answer(&pod.name)
-    }
-
-    fn untrack(&mut self, pod: &PodRef) -> Result<Outcome, Broken> {
-        if !self.find(pod) {
-            return Ok(Outcome::Refused(Refusal::NotFound));
-        }
-        let facts = self.pods[&pod.name].clone();
-        if pod.version.is_some_and(|version| version != facts.version) {
-            return Ok(Outcome::Refused(Refusal::Conflict));
-        }
-        self.check_accounted(&facts)?;
-        if facts.is_tracked {
-            self.pods.get_mut(&pod.name).expect("it was just there").is_tracked = false;
-            self.publish(&pod.name);
-        }
-        self.collect();
-        Ok(self.answer(&pod.name))
-    }
-
-    fn check_accounted(&self, facts: &PodFacts) -> Checked {
-        let status = self.status();
-        let uncounted = status.uncounted_terminated_pods.unwrap_or_default();
-        let lists = |uids: &Option<Vec<String>>| {
-            uids.as_ref().is_some_and(|uids| uids.contains(&facts.uid))
-        };
-        let completed =
-            IndexSet::parse_lenient(status.completed_indexes.as_deref().unwrap_or(""), u32::MAX);
-        let is_written = lists(&uncounted.succeeded)
-            || lists(&uncounted.failed)
-            || self.counted.contains(&facts.uid)
-            || facts.index.is_some_and(|index| completed.contains(index));
-        // What never counts: an index that the Job does not have, ends that nobody waits
-        // for, a failure that the policy ignores, a Pod that is deleted because the Job
-        // has succeeded, and one that runs and is removed by the Job itself.
-        let is_given_up = facts.is_deleted && facts.phase != PodPhase::Succeeded;
-        let counts_by_now =
-            facts.is_finished() || (is_given_up && self.has(JobConditionType::FailureTarget));
-        let never_counts = !counts_by_now
-            || facts.index.is_some_and(|index| index >= self.least_completions)
-            || self.is_finished()
-            || self.job.metadata.deletion_timestamp.is_some()
-            || (facts.phase != PodPhase::Succeeded && self.is_ignored(facts))
-            || (is_given_up && self.has(JobConditionType::SuccessCriteriaMet));
-        if is_written || never_counts {
-            return Ok(());
-        }
-        Err(broken(
-            "a finalizer goes only once the status accounts for its Pod",
-            format!("{facts:?}"),
-        ))
-    }
-
-    fn is_ignored(&self, facts: &PodFacts) -> bool {
-        let job = self.view();
-        job.failure_policy.as_ref().is_some_and(|policy| {
-            !stint_ledger::pod_failure_policy::judge(policy, "ns", facts, true).counts()
-        })
-    }
-
-    fn write(&mut self, version: u64, status: JobStatus) -> Result<Outcome, Broken> {
-        let current =
-            self.job.metadata.resource_version.as_deref().and_then(|text| text.parse().ok());
-        if current != Some(version) {
-            return Ok(Outcome::Refused(Refusal::Conflict));
-        }
-        let mut new = self.job.clone();
-        new.status = Some(status);
-        let errors = validate_job_status_update(&new, &self.job, &FeatureGates::default());
-        if let Some(error) = errors.first() {
-            return Err(broken("every status obeys the API server's rules", error.to_string()));
-        }
-        self.check_counts(&new)?;
-        self.job = new;
-        self.job.metadata.resource_version = Some(self.bump().to_string());
-        self.watch.push_back(Event::JobSeen(Box::new(self.view())));
-        Ok(Outcome::Applied(Applied::Job(Box::new(self.view()))))
-    }
-
-    /// What leaves the uncounted list is counted, once, and its finalizer is gone.
-    fn check_counts(&mut self, new: &Job) -> Checked {
-        let is_indexed = self
-            .job
-            .spec
-            .as_ref()
-            .is_some_and(|spec| spec.completion_mode.as_deref() == Some("Indexed"));
-        let old_status = self.status();
-        let new_status = new.status.clone().unwrap_or_default();
-        let lists = |pods: &Option<UncountedTerminatedPods>| {
-            let pods = pods.clone().unwrap_or_default();
-            (pods.succeeded.unwrap_or_default(), pods.failed.unwrap_or_default())
-        };
-        let old_lists = lists(&old_status.uncounted_terminated_pods);
-        let new_lists = lists(&new_status.uncounted_terminated_pods);
-        let sides = [
-            (old_lists.0, new_lists.0, old_status.succeeded, new_status.succeeded, !is_indexed),
-            (old_lists.1, new_lists.1, old_status.failed, new_status.failed, true),
-        ];
-        for (old, new, before, after, is_counter) in sides {
-            let left: Vec<&String> = old.iter().filter(|uid| !new.contains(uid)).collect();
-            let grown = after.unwrap_or(0) - before.unwrap_or(0);
-            if is_counter && grown as usize != left.len() {
-                return Err(broken(
-                    "a counter grows by what leaves its list",
-                    format!("{left:?} {grown}"),
-                ));
-            }
-            for uid in left {
-                let is_tracked = self.pods.values().any(|pod| pod.uid == *uid && pod.is_tracked);
-                if is_tracked || !self.counted.insert(uid.clone()) {
-                    return Err(broken(
-                        "every Pod is counted once, without its finalizer",
-                        uid.clone(),
-                    ));
-                }
-            }
-            if let Some(uid) = new.iter().find(|uid| self.counted.contains(*uid)) {
-                return Err(broken("what is counted is never uncounted again", uid.clone()));
-            }
-        }
-        Ok(())
-    }
-
-    /// Pods start, end, and are evicted.
-    fn kubelet(&mut self) {
-        let names: Vec<String> = self.pods.keys().cloned().collect();
-        for name in names {
-            if self.pods[&name].is_finished() || !self.random.chance(35) {
-                continue;
-            }
-            let fates = self.scenario.fates;
-            let fails = self.random.chance(fates.failure);
-            let is_evicted = self.random.chance(fates.eviction);
-            let exit_code = 1 + self.random.below(fates.exit_codes) as i32;
-            let now = self.now;
-            let facts = self.pods.get_mut(&name).expect("it was just there");
-            if facts.is_deleted {
-                // Ended by SIGTERM, unless it was about to end anyway.
-                let is_done = facts.phase == PodPhase::Running && !fails && exit_code == 1;
-                facts.phase = if is_done { PodPhase::Succeeded } else { PodPhase::Failed };
-            } else if is_evicted {
-                facts.is_deleted = true;
-                let condition_type = "DisruptionTarget".to_owned();
-                facts.conditions.push(PodCondition { condition_type, status: "True".to_owned() });
-            } else if facts.phase == PodPhase::Pending {
-                facts.phase = PodPhase::Running;
-                facts.ready_since = Some(now);
-            } else if fails {
-                facts.phase = PodPhase::Failed;
-                facts.exits = vec![ContainerExit { name: "main".to_owned(), exit_code }];
-            } else {
-                facts.phase = PodPhase::Succeeded;
-            }
-            facts.finished_at = now;
-            self.publish(&name);
-        }
-    }
-
-    /// Removes what is deleted, has ended, and is held by no finalizer.
-    fn collect(&mut self) {
-        let is_gone = |pod: &PodFacts| pod.is_deleted && pod.is_finished() && !pod.is_tracked;
-        let gone: Vec<String> =
-            self.pods.values().filter(|pod| is_gone(pod)).map(|pod| pod.name.clone()).collect();
-        for name in gone {
-            let facts = self.pods.remove(&name).expect("it was just there");
-            self.bump();
-            self.watch.push_back(Event::PodGone { uid: facts.uid });
-        }
-    }
-
-    fn check_pods(&self) -> Checked {
-        let mut indexes = BTreeSet::new();
-        let keeps_place = self
-            .job
-            .spec
-            .as_ref()
-            .is_some_and(|spec| spec.pod_replacement_policy.as_deref() == Some("Failed"));
-        let is_live = |pod: &&PodFacts| !pod.is_finished() && (keeps_place || !pod.is_deleted);
-        for pod in self.pods.values().filter(is_live) {
-            if pod.index.is_some_and(|index| !indexes.insert(index)) {
-                return Err(broken("an index has one live Pod", format!("{pod:?}")));
-            }
-        }
-        let active = self.pods.values().filter(|pod| pod.is_active()).count();
-        if active > self.most_parallelism {
-            return Err(broken("no more Pods are active than wanted", format!("{active}")));
-        }
-        Ok(())
-    }
-
-    fn check_end(&self) -> Checked {
-        if self.job.metadata.deletion_timestamp.is_some() {
-            return Ok(());
-        }
-        let status = self.status();
-        let completed = status.completed_indexes.as_deref().unwrap_or("");
-        let completed = IndexSet::parse_lenient(completed, u32::MAX).count();
-        let spec = self.job.spec.as_ref().expect("a Job has a spec");
-        let is_indexed = spec.completion_mode.as_deref() == Some("Indexed");
-        if is_indexed && completed != status.succeeded.unwrap_or(0) as u64 {
-            return Err(broken("succeeded equals the completed indexes", format!("{status:?}")));
-        }
-        let reached = status.succeeded.unwrap_or(0) >= spec.completions.unwrap_or(1);
-        let by_policy = condition::of(self.job.status.as_ref())
-            .iter()
-            .any(|condition| condition.reason.as_deref() == Some("SuccessPolicy"));
-        let was_scaled =
-            self.least_completions != spec.completions.map_or(u32::MAX, |count| count as u32);
-        if self.has(JobConditionType::Complete) && !reached && !by_policy && !was_scaled {
-            return Err(broken(
-                "Complete means that completions were reached",
-                format!("{status:?}"),
-            ));
-        }
-        Ok(())
     }
 }
 
-fn broken(invariant: &'static str, details: String) -> Broken {
-    Broken { invariant, details }
+fn clock_text(now: Timestamp) -> String {
+    format!("{:8.1}", (now.as_millisecond() - 1_000_000_000) as f64 / 1000.0)
 }

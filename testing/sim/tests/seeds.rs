@@ -1,35 +1,36 @@
-//! Seeds that once broke something, and the first few hundred.
+//! Random runs from seeds: the first few hundred, and what a seed promises.
 
-use stint_sim::world::World;
+use stint_sim::run::{Options, from_seed, replay};
+use stint_sim::shrink::shrink;
 
-fn run(seed: u64) {
-    if let Err(broken) = World::new(seed).run() {
-        panic!("seed {seed}: broken: {}\n{}", broken.invariant, broken.details);
+#[test]
+fn the_first_seeds_break_nothing() {
+    for seed in 0..300 {
+        let run = from_seed(seed, &Options::default());
+        if let Err(broken) = &run.result {
+            let shortest = shrink(&run, &Options::default());
+            panic!("seed {seed}: {broken}\n{}", shortest.trace.join("\n"));
+        }
     }
 }
 
 #[test]
-fn the_first_seeds_break_nothing() {
-    (0..400).for_each(run);
-}
-
-#[test]
-fn an_index_whose_pod_succeeds_while_it_is_given_up_is_not_failed_as_well() {
-    [103_423, 106_595, 109_422, 109_474].into_iter().for_each(run);
-}
-
-#[test]
-fn a_pod_that_was_to_be_removed_counts_when_the_job_fails_first() {
-    [57_569, 69_683].into_iter().for_each(run);
-}
-
-#[test]
 fn a_seed_is_the_same_world_each_time() {
-    let trace = |seed: u64| {
-        let mut world = World::new(seed);
-        world.run().expect("nothing is broken");
-        world.trace
-    };
-    assert_eq!(trace(7), trace(7));
-    assert_ne!(trace(7), trace(8));
+    let options = Options { is_traced: true, ..Options::default() };
+    for seed in 0..40 {
+        let (one, two) = (from_seed(seed, &options), from_seed(seed, &options));
+        assert_eq!(one.trace, two.trace, "seed {seed}");
+        assert_eq!(one.result.err(), two.result.err(), "seed {seed}");
+    }
+    assert_ne!(from_seed(7, &options).trace, from_seed(8, &options).trace);
+}
+
+#[test]
+fn the_choices_of_a_run_replay_it() {
+    let options = Options { is_traced: true, ..Options::default() };
+    for seed in 0..40 {
+        let run = from_seed(seed, &options);
+        let again = replay(&run.scenario, &run.choices, &options);
+        assert_eq!(run.trace, again.trace, "seed {seed}");
+    }
 }

@@ -9,7 +9,7 @@ use crate::index_set::IndexSet;
 
 /// A Job's status. Anyone with the right may have written it, so parsing cannot fail:
 /// what makes no sense counts as nothing.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct StatusView {
     /// Pods that run or will.
     pub active: u32,
@@ -35,27 +35,36 @@ pub struct StatusView {
     pub completion_time: Option<Timestamp>,
     /// Its conditions, as they are: others may have added theirs.
     pub conditions: Vec<JobCondition>,
+    /// Whether its lists of indexes stand as they would be written: not spoilt, and with no
+    /// index that the Job no longer has.
+    pub is_canonical: bool,
 }
 
 impl StatusView {
     /// Parses a status; `completions` is there for an Indexed Job only.
-    pub(super) fn parse(status: Option<&JobStatus>, completions: Option<u32>) -> Self {
+    pub fn parse(status: Option<&JobStatus>, completions: Option<u32>) -> Self {
         let Some(status) = status else {
-            return Self::default();
+            return Self { is_canonical: true, ..Self::default() };
         };
         let indexes = |text: Option<&str>| match (text, completions) {
             (Some(text), Some(completions)) => IndexSet::parse_lenient(text, completions),
             _ => IndexSet::new(),
         };
         let uncounted = status.uncounted_terminated_pods.as_ref();
+        let completed_text = status.completed_indexes.as_deref();
+        let failed_text = status.failed_indexes.as_deref();
+        let completed_indexes = indexes(completed_text);
+        let failed_indexes = failed_text.map(|text| indexes(Some(text)));
+        let is_canonical = completed_indexes.to_string() == completed_text.unwrap_or_default()
+            && failed_indexes.as_ref().map(ToString::to_string).as_deref() == failed_text;
         Self {
             active: at_least_zero(status.active),
             ready: at_least_zero(status.ready),
             terminating: at_least_zero(status.terminating),
             succeeded: at_least_zero(status.succeeded),
             failed: at_least_zero(status.failed),
-            completed_indexes: indexes(status.completed_indexes.as_deref()),
-            failed_indexes: status.failed_indexes.as_deref().map(|text| indexes(Some(text))),
+            completed_indexes,
+            failed_indexes,
             uncounted_succeeded: uncounted
                 .and_then(|pods| pods.succeeded.clone())
                 .unwrap_or_default(),
@@ -63,6 +72,7 @@ impl StatusView {
             start_time: status.start_time.as_ref().map(|time| time.0),
             completion_time: status.completion_time.as_ref().map(|time| time.0),
             conditions: status.conditions.clone().unwrap_or_default(),
+            is_canonical,
         }
     }
 

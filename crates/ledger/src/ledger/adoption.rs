@@ -1,63 +1,147 @@
-//! Pods to make ours, and Pods to give up.
+//! Pods to make ours, Pods to give up, and finalizers on Pods that are nobody's.
 
 use super::{InFlight, JobLedger};
+use crate::context::Course;
 use crate::op::{Applied, Op, OpKind, Outcome, PodRef, Refusal};
 use crate::pod_facts::{Owner, PodFacts};
 
-/// A Pod to adopt, or one to give up.
+/// A Pod that is about to become ours, or to stop being so.
 #[derive(Clone, Debug)]
 pub(super) struct Stranger {
     pod: PodRef,
-    is_adoption: bool,
-    is_busy: bool,
+    is_orphan: bool,
+    is_selected: bool,
+    is_deleted: bool,
+    is_tracked: bool,
+    /// Whether it has changed since it was seen. News of a Pod that is nobody's may go
+    /// nowhere, so it is looked up.
+    is_stale: bool,
+}
+
+impl Stranger {
+    pub(super) fn version(&self) -> u64 {
+        self.pod.version.unwrap_or(0)
+    }
+
+    pub(super) fn is_tracked(&self) -> bool {
+        self.is_tracked && self.is_orphan
+    }
 }
 
 impl JobLedger {
     pub(super) fn note_stranger(&mut self, facts: &PodFacts, is_mine: bool, is_selected: bool) {
         let is_orphan = facts.owner == Owner::Nobody;
-        let is_adoption = is_orphan && is_selected && !facts.is_deleted;
         let is_release = is_mine && !is_selected && !facts.is_deleted;
-        if !is_adoption && !is_release {
-            self.strangers.remove(&facts.uid);
+        // One that has ended without the finalizer may have been counted before somebody took
+        // its owner away. Kubernetes adopts it, and counts it again.
+        let may_be_counted = facts.is_finished() && !facts.is_tracked;
+        let is_adoption = is_orphan && is_selected && !facts.is_deleted && !may_be_counted;
+        let is_stranded = is_orphan && facts.is_tracked;
+        if !is_release && !is_adoption && !is_stranded {
+            self.forget_stranger(&facts.uid);
             return;
         }
-        let pod = PodRef { name: facts.name.clone(), uid: facts.uid.clone(), version: None };
-        let stranger = Stranger { pod, is_adoption, is_busy: false };
-        self.strangers.entry(facts.uid.clone()).or_insert(stranger);
+        let stranger = Stranger {
+            // At its version: a request that comes late must not undo what others did since.
+            pod: PodRef {
+                name: facts.name.clone(),
+                uid: facts.uid.clone(),
+                version: Some(facts.version),
+            },
+            is_orphan,
+            is_selected,
+            is_deleted: facts.is_deleted,
+            is_tracked: facts.is_tracked,
+            is_stale: false,
+        };
+        if self.strangers.insert(facts.uid.clone(), stranger).is_none() {
+            self.idle_strangers.insert(facts.uid.clone());
+        }
     }
 
     pub(super) fn next_strangers(&mut self, ops: &mut Vec<Op>) {
-        let idle: Vec<Stranger> =
-            self.strangers.values().filter(|stranger| !stranger.is_busy).cloned().collect();
-        for stranger in idle {
-            let uid = stranger.pod.uid.clone();
-            let kind = if stranger.is_adoption { OpKind::AdoptPod } else { OpKind::ReleasePod };
-            if let Some(stranger) = self.strangers.get_mut(&uid) {
-                stranger.is_busy = true;
-            }
-            self.issue(kind(stranger.pod), Some(InFlight::Stranger { uid }), ops);
+        let room = self.room();
+        let idle: Vec<String> = self.idle_strangers.iter().take(room).cloned().collect();
+        for uid in idle {
+            let stranger = self.strangers.get(&uid).expect("an idle stranger is known");
+            let Some(kind) = self.op_for(stranger) else {
+                continue;
+            };
+            self.idle_strangers.remove(&uid);
+            self.issue(kind, Some(InFlight::Stranger { uid }), ops);
         }
     }
 
+    /// Whether no Pod is about to become ours or to stop being so.
+    pub(super) fn knows_its_pods(&self) -> bool {
+        self.strangers.values().all(|stranger| self.op_for(stranger).is_none())
+    }
+
+    /// An orphan is adopted by a Job that runs and selects it. Otherwise nobody will ever
+    /// take its finalizer off but us.
+    fn op_for(&self, stranger: &Stranger) -> Option<OpKind> {
+        let pod = stranger.pod.clone();
+        if stranger.is_stale {
+            return Some(OpKind::LookUpPod(pod.name));
+        }
+        // A Job whose last status is on its way takes nobody in any more.
+        let is_ending = self.write.as_ref().is_some_and(|write| write.is_last);
+        let is_over = self.is_gone || self.context.course == Course::Over || is_ending;
+        if !stranger.is_orphan {
+            return (!is_over).then_some(OpKind::ReleasePod(pod));
+        }
+        // Once the end is decided only what was ours is taken back, to be counted.
+        let is_wanted = self.context.course == Course::Running || stranger.is_tracked;
+        if stranger.is_selected && !stranger.is_deleted && !is_over && is_wanted {
+            return Some(OpKind::AdoptPod(pod));
+        }
+        stranger.is_tracked.then_some(OpKind::RemoveFinalizer(pod))
+    }
+
+    pub(super) fn forget_stranger(&mut self, uid: &str) {
+        self.is_dirty |= self.strangers.remove(uid).is_some();
+        self.idle_strangers.remove(uid);
+    }
+
+    /// An answer tells nothing of labels: whether the Pod is selected is as it was.
+    pub(super) fn see_answer(&mut self, facts: &PodFacts) {
+        let is_selected = self.strangers.get(&facts.uid).is_none_or(|known| known.is_selected);
+        self.see_pod(facts, is_selected);
+    }
+
     pub(super) fn settle_stranger(&mut self, uid: &str, outcome: Outcome) {
-        if let Some(stranger) = self.strangers.get_mut(uid) {
-            stranger.is_busy = false;
+        if !self.strangers.contains_key(uid) && self.pods.find(uid).is_none() {
+            return;
+        }
+        if self.strangers.contains_key(uid) {
+            self.idle_strangers.insert(uid.to_owned());
         }
         match outcome {
-            Outcome::Applied(Applied::Pod(facts)) => {
-                let is_mine = facts.owner == Owner::Controller(self.job_uid.clone());
-                self.strangers.remove(uid);
-                self.see_pod(&facts, is_mine);
+            Outcome::Applied(Applied::Pod(facts)) if facts.uid == uid => {
+                let known = self.strangers.get_mut(uid);
+                if let Some(known) = known.filter(|known| known.is_stale) {
+                    known.is_stale = false;
+                    if known.version() == facts.version {
+                        // The API is at odds with itself for a moment.
+                        self.write_pace.refused();
+                    }
+                }
+                self.see_answer(&facts);
             }
-            Outcome::Applied(Applied::NoPod) | Outcome::Refused(Refusal::NotFound) => {
-                self.lose_pod(uid);
+            // The name has been given to another Pod.
+            Outcome::Applied(Applied::Pod(_) | Applied::NoPod)
+            | Outcome::Refused(Refusal::NotFound) => {
+                self.lose_for_good(uid);
             }
-            // The Job is gone or being deleted: adopting for it would strand the Pod.
-            Outcome::Applied(Applied::Job(_) | Applied::NoJob)
-            | Outcome::Refused(Refusal::Rejected) => {
-                self.strangers.remove(uid);
+            // It may be that the Job is gone or being deleted, and may not adopt any more.
+            Outcome::Refused(Refusal::Rejected(_)) => self.ask_for_job(),
+            Outcome::Refused(Refusal::Conflict) => {
+                if let Some(stranger) = self.strangers.get_mut(uid) {
+                    stranger.is_stale = true;
+                }
             }
-            Outcome::Refused(Refusal::AlreadyExists | Refusal::Conflict | Refusal::TryLater)
+            Outcome::Applied(Applied::Job(_) | Applied::NoJob | Applied::Pods { .. })
+            | Outcome::Refused(Refusal::AlreadyExists | Refusal::TryLater(_))
             | Outcome::InDoubt => {}
         }
     }

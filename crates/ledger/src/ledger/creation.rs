@@ -1,19 +1,19 @@
 //! Which Pods to create, and what came of creating them.
 
-use k8s_openapi::jiff::{SignedDuration, Timestamp};
+use k8s_openapi::jiff::Timestamp;
 use stint_api::names::{event, message};
 use stint_api::view::{Completion, JobView};
 
 use super::{InFlight, JobLedger};
 use crate::context::Course;
-use crate::op::{Applied, JobEvent, NewPod, Op, OpKind, Outcome, Refusal};
-use crate::pod_facts::{Owner, PodFacts};
+use crate::freshness::LookUp;
+use crate::metric::{CreationReason, Metric};
+use crate::op::{Applied, NewPod, Op, OpKind, Outcome, Refusal};
+use crate::pod_facts::Owner;
 
-/// How many refusals in a row lengthen the pause.
-const MAX_DOUBLINGS: u32 = 8;
-/// The pause after the first refusal; doubled up to 25.6 s, which is about as long as a
-/// quota or a terminating namespace takes to change.
-const FIRST_PAUSE: SignedDuration = SignedDuration::from_millis(100);
+/// How many Pods of one Job are asked for at once: far more than an API server works on
+/// at a time, and few enough that removals find room beside them.
+const MAX_CREATING: usize = 2_048;
 
 /// A Pod on its way into the API.
 #[derive(Clone, Debug)]
@@ -30,26 +30,28 @@ pub(super) enum Step {
     Ask,
     /// To be looked up: there is a Pod of this name.
     LookUp,
-    /// An op is on its way.
-    Wait,
-}
-
-/// When to try again after so many refusals in a row.
-pub(super) fn pause_until(now: Timestamp, refusals: u32) -> Timestamp {
-    let doublings = refusals.saturating_sub(1).min(MAX_DOUBLINGS);
-    let pause = FIRST_PAUSE.saturating_mul(1 << doublings);
-    now.checked_add(pause).unwrap_or(Timestamp::MAX)
+    /// A request to create it is on its way.
+    Asked,
+    /// A look at it is on its way.
+    Looking,
 }
 
 impl JobLedger {
     pub(super) fn next_creations(&mut self, now: Timestamp, ops: &mut Vec<Op>) {
+        if self.creation_pace.is_paused() {
+            return;
+        }
         if self.may_create(now) {
             for index in self.places() {
                 self.begin(index);
             }
         }
+        let may_create = self.may_create(now);
+        let mut surplus = self.surplus();
         for name in std::mem::take(&mut self.unasked) {
-            self.ask(name, now, ops);
+            if self.ask(name, may_create && surplus == 0, ops) {
+                surplus = surplus.saturating_sub(1);
+            }
         }
     }
 
@@ -63,10 +65,11 @@ impl JobLedger {
             && self.streak.ready_at(&self.settings.delays).is_some_and(|ready_at| now < ready_at);
         self.context.course == Course::Running
             && self.end.is_none()
+            && !self.is_outdated()
+            && self.job_look_up == LookUp::NotNeeded
             && !job.suspended
             && !is_crowded
             && !backs_off
-            && self.paused_until.is_none()
     }
 
     /// The places to fill: indexes, the lowest first, or as many without one.
@@ -76,8 +79,11 @@ impl JobLedger {
         };
         let terminating =
             if self.context.only_failed_are_replaced { self.pods.sums.terminating } else { 0 };
-        let present = self.pods.sums.active + terminating + self.creating.len();
+        let coming = self.creating.len() + self.strays.len();
+        let present = self.pods.sums.active + terminating + coming;
         let room = self.wanted(job).saturating_sub(present);
+        let at_once = self.probe.unwrap_or(MAX_CREATING).min(MAX_CREATING);
+        let room = room.min(at_once.saturating_sub(self.creating.len()));
         match self.context.completions {
             Some(completions) => {
                 self.occupied.first_missing(room, completions).into_iter().map(Some).collect()
@@ -136,66 +142,153 @@ impl JobLedger {
         }
     }
 
-    fn ask(&mut self, name: String, now: Timestamp, ops: &mut Vec<Op>) {
-        let may_create = self.may_create(now);
-        let Some(new) = self.creating.get_mut(&name) else {
-            return;
+    /// How many of the Pods that are being created are no longer wanted.
+    fn surplus(&self) -> usize {
+        let Some(job) = &self.job else {
+            return 0;
         };
+        // The first success of a work queue means that no more Pods are needed.
+        if job.completion == Completion::WorkQueue && self.succeeded(job) > 0 {
+            return self.creating.len();
+        }
+        let present = self.pods.sums.active + self.creating.len();
+        present.saturating_sub(self.wanted(job))
+    }
+
+    /// Asks for a Pod that is to be created; whether that was given up.
+    fn ask(&mut self, name: String, may_create: bool, ops: &mut Vec<Op>) -> bool {
+        let Some(new) = self.creating.get_mut(&name) else {
+            return false;
+        };
+        let completions = self.context.completions;
+        // A Job may have been scaled down to less than its index.
+        let is_valid = new.pod.index.is_none_or(|index| completions.is_some_and(|it| index < it));
+        let may_create = may_create && is_valid;
+        let is_given_up = new.step == Step::Ask && !may_create && !new.is_in_doubt;
         match new.step {
-            Step::LookUp => {
-                new.step = Step::Wait;
-                let about = InFlight::LookUpPod(name.clone());
-                self.issue(OpKind::LookUpPod(name), Some(about), ops);
-            }
-            // In doubt and no longer wanted: whether it exists must be known all the same.
-            Step::Ask if !may_create && new.is_in_doubt => {
-                new.step = Step::Wait;
-                let about = InFlight::LookUpPod(name.clone());
-                self.issue(OpKind::LookUpPod(name), Some(about), ops);
-            }
-            Step::Ask if !may_create => self.give_up(&name),
-            Step::Ask => {
-                new.step = Step::Wait;
+            Step::Ask if may_create => {
+                new.step = Step::Asked;
                 let pod = new.pod.clone();
                 self.issue(OpKind::CreatePod(pod), Some(InFlight::Create(name)), ops);
             }
-            Step::Wait => {}
+            Step::Ask if !new.is_in_doubt => self.give_up(&name),
+            // In doubt and no longer wanted: whether it exists must be known all the same.
+            Step::Ask | Step::LookUp => {
+                new.step = Step::Looking;
+                let about = InFlight::LookUpPod(name.clone());
+                self.issue(OpKind::LookUpPod(name), Some(about), ops);
+            }
+            Step::Asked | Step::Looking => {}
         }
+        is_given_up
     }
 
     pub(super) fn settle_create(&mut self, name: String, outcome: Outcome) {
+        self.was_answered(&name);
         match outcome {
             Outcome::Applied(Applied::Pod(facts)) => {
-                self.refusals = 0;
+                self.was_created(&name);
                 self.give_up(&name);
-                self.say(false, event::SUCCESSFUL_CREATE, message::created_pod(&name));
                 self.see_pod(&facts, true);
             }
             Outcome::Refused(Refusal::AlreadyExists) => self.set_step(&name, Step::LookUp),
-            Outcome::InDoubt => {
-                if let Some(new) = self.creating.get_mut(&name) {
+            Outcome::InDoubt => match self.creating.get_mut(&name) {
+                Some(new) => {
                     new.is_in_doubt = true;
                     new.step = Step::Ask;
                     self.unasked.insert(name);
                 }
-            }
-            Outcome::Refused(refusal) => {
-                self.refusals = self.refusals.saturating_add(1);
-                self.pause_is_due = true;
-                if refusal == Refusal::Rejected {
-                    self.say(true, event::FAILED_CREATE, format!("Error creating: pod {name}"));
-                }
-                // This request was refused; an earlier one may not have been.
-                if self.creating.get(&name).is_some_and(|new| new.is_in_doubt) {
-                    self.set_step(&name, Step::LookUp);
-                } else {
-                    self.give_back(&name);
-                }
-            }
-            Outcome::Applied(Applied::NoPod | Applied::Job(_) | Applied::NoJob) => {
+                // It has been seen: it was created.
+                None => self.was_created(&name),
+            },
+            Outcome::Refused(
+                refusal @ (Refusal::Conflict
+                | Refusal::NotFound
+                | Refusal::TryLater(_)
+                | Refusal::Rejected(_)),
+            ) => self.was_refused(&name, &refusal),
+            Outcome::Applied(
+                Applied::NoPod | Applied::Job(_) | Applied::NoJob | Applied::Pods { .. },
+            ) => {
                 self.set_step(&name, Step::LookUp);
             }
         }
+    }
+
+    /// After a refusal one Pod is asked for, then two, then four: a quota that is full, or a
+    /// server in trouble, is not asked for thousands each time.
+    fn speed_up(&mut self) {
+        let Some(at_once) = self.probe else {
+            return;
+        };
+        if self.creating.len() <= 1 && !self.creation_pace.is_paused() {
+            self.probe = Some(at_once * 2).filter(|&at_once| at_once < MAX_CREATING);
+            if self.probe.is_none() {
+                self.creation_pace.granted();
+            }
+        }
+    }
+
+    /// The answer to a request for a Pod has come, or never will.
+    fn was_answered(&mut self, name: &str) {
+        self.is_dirty = true;
+        if let Some(new) = self.creating.get_mut(name) {
+            new.step = Step::Ask;
+        }
+        self.unanswered.remove(name);
+        if let Some(index) = self.strays.remove(name) {
+            if let Some(index) = index {
+                self.stray_indexes.remove(&index);
+            }
+            self.look_at(index);
+        }
+    }
+
+    /// A Pod has ended or left. A request under its name may be without an answer.
+    pub(super) fn note_stray(&mut self, name: &str) {
+        if let Some(index) = self.unanswered.remove(name) {
+            self.stray_indexes.extend(index);
+            self.strays.insert(name.to_owned(), index);
+        }
+    }
+
+    fn was_created(&mut self, name: &str) {
+        self.speed_up();
+        self.count_creation(true);
+        self.say(false, event::SUCCESSFUL_CREATE, message::created_pod(name));
+    }
+
+    fn was_refused(&mut self, name: &str, refusal: &Refusal) {
+        self.count_creation(false);
+        // Many that are refused together are refused for one reason.
+        let is_first = self.probe != Some(1);
+        self.probe = Some(1);
+        self.creation_pace.refused();
+        if let Refusal::TryLater(reason) | Refusal::Rejected(reason) = refusal
+            && (is_first || self.creating.len() == 1)
+        {
+            self.say(true, event::FAILED_CREATE, format!("Error creating: {reason}"));
+        }
+        // This request was refused; an earlier one may not have been.
+        if self.creating.get(name).is_some_and(|new| new.is_in_doubt) {
+            self.set_step(name, Step::LookUp);
+        } else {
+            self.give_back(name);
+        }
+    }
+
+    /// The labels that Kubernetes gives: what the Job has been through, not this Pod.
+    fn count_creation(&mut self, is_success: bool) {
+        let has_failed = self.job.as_ref().is_some_and(|job| self.failures(job) > 0);
+        let only_failed = self.context.only_failed_are_replaced;
+        let reason = if has_failed && only_failed {
+            CreationReason::RecreateFailed
+        } else if has_failed || self.pods.sums.terminating > 0 {
+            CreationReason::RecreateTerminatingOrFailed
+        } else {
+            CreationReason::New
+        };
+        self.metrics.push(Metric::PodCreation { reason, is_success });
     }
 
     /// There is a Pod of the name we wanted, or there is none after all.
@@ -203,16 +296,19 @@ impl JobLedger {
         match outcome {
             Outcome::Applied(Applied::Pod(facts)) => {
                 let is_mine = facts.owner == Owner::Controller(self.job_uid.clone());
+                if is_mine && self.creating.get(&name).is_some_and(|new| new.is_in_doubt) {
+                    self.was_created(&name);
+                }
                 self.give_up(&name);
                 if is_mine {
                     // The fact that the attempt exists, or has been and ended, is adopted.
-                    self.see_pod(&facts, true);
+                    self.see_answer(&facts);
                 }
             }
             Outcome::Applied(Applied::NoPod) | Outcome::Refused(Refusal::NotFound) => {
                 self.give_back(&name);
             }
-            Outcome::Applied(Applied::Job(_) | Applied::NoJob)
+            Outcome::Applied(Applied::Job(_) | Applied::NoJob | Applied::Pods { .. })
             | Outcome::Refused(_)
             | Outcome::InDoubt => self.set_step(&name, Step::LookUp),
         }
@@ -229,6 +325,9 @@ impl JobLedger {
     pub(super) fn give_up(&mut self, name: &str) {
         self.unasked.remove(name);
         if let Some(new) = self.creating.remove(name) {
+            if new.step == Step::Asked {
+                self.unanswered.insert(name.to_owned(), new.pod.index);
+            }
             if let Some(index) = new.pod.index {
                 self.creating_indexes.remove(&index);
             }
@@ -250,14 +349,5 @@ impl JobLedger {
             }
         }
         self.give_up(name);
-    }
-
-    pub(super) fn say(&mut self, is_warning: bool, reason: &'static str, message: String) {
-        self.events.push(JobEvent { is_warning, reason, message });
-    }
-
-    /// A Pod that is being created has been seen.
-    pub(super) fn is_created(&mut self, facts: &PodFacts) {
-        self.give_up(&facts.name);
     }
 }

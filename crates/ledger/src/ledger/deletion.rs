@@ -1,25 +1,26 @@
 //! Which Pods to delete.
 
 use super::JobLedger;
+use super::removals::PodOp;
 use crate::context::Course;
-use crate::op::{Op, OpKind};
+use crate::freshness::LookUp;
+use crate::op::Op;
 use crate::pods::Slot;
 
 impl JobLedger {
     pub(super) fn next_deletions(&mut self, ops: &mut Vec<Op>) {
-        match self.context.course {
-            // The end stands written: every Pod goes, and counts as the end says.
-            Course::Failing | Course::Completing => {
-                let active: Vec<Slot> = self.pods.sums.active_slots.iter().copied().collect();
-                for slot in active {
-                    self.issue_for(slot, OpKind::DeletePod, ops);
-                }
+        if self.context.course == Course::Running {
+            if self.end.is_some() {
+                return;
             }
-            Course::Running if self.end.is_none() => {
+            if self.job_look_up == LookUp::NotNeeded {
                 self.doom_surplus();
-                self.delete_unwanted(ops);
             }
-            Course::Running | Course::Over => {}
+        }
+        let room = self.room();
+        let slots: Vec<Slot> = self.pods.sums.to_delete.iter().copied().take(room).collect();
+        for slot in slots {
+            self.issue_for(slot, PodOp::Delete, ops);
         }
     }
 
@@ -30,22 +31,24 @@ impl JobLedger {
         let crowded: Vec<u32> = self.crowded.iter().copied().collect();
         for index in crowded {
             let slots = self.pods.sums.by_index.get(&index).into_iter().flatten().copied();
-            let active: Vec<Slot> =
-                slots.filter(|&slot| self.pods.get(slot).share.is_active).collect();
+            let active: Vec<Slot> = slots.filter(|&slot| self.is_kept(slot)).collect();
             self.doom_all_but(active, 1);
         }
         let Some(job) = &self.job else {
             return;
         };
         let wanted = if job.suspended { 0 } else { self.wanted(job) };
-        let kept = self.pods.sums.active - self.pods.sums.unwanted.len();
-        if kept + self.creating.len() > wanted {
-            let surplus = kept.min(kept + self.creating.len() - wanted);
-            let is_kept = |slot: &Slot| !self.pods.sums.unwanted.contains(slot);
-            let active: Vec<Slot> =
-                self.pods.sums.active_slots.iter().copied().filter(is_kept).collect();
-            self.doom_all_but(active, kept - surplus);
+        // Pods on their way do not count: when they come they are the least useful.
+        if self.pods.sums.active - self.pods.sums.unwanted.len() > wanted {
+            let active = self.pods.sums.active_slots.iter().copied();
+            let kept = active.filter(|&slot| self.is_kept(slot)).collect();
+            self.doom_all_but(kept, wanted);
         }
+    }
+
+    fn is_kept(&self, slot: Slot) -> bool {
+        let share = &self.pods.get(slot).share;
+        share.is_active && !share.is_unwanted
     }
 
     fn doom_all_but(&mut self, mut slots: Vec<Slot>, kept: usize) {
@@ -62,23 +65,6 @@ impl JobLedger {
                 |record| context.share(record),
             );
             self.is_dirty = true;
-        }
-    }
-
-    fn delete_unwanted(&mut self, ops: &mut Vec<Op>) {
-        let unwanted: Vec<Slot> = self.pods.sums.unwanted.iter().copied().collect();
-        for slot in unwanted {
-            if !self.pods.get(slot).is_doomed {
-                let context = &self.context;
-                self.pods.change(
-                    slot,
-                    |record| record.is_doomed = true,
-                    |record| context.share(record),
-                );
-            }
-            if !self.pods.get(slot).is_tracked {
-                self.issue_for(slot, OpKind::DeletePod, ops);
-            }
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use k8s_openapi::jiff::Timestamp;
 
-use super::{JobLedger, creation};
+use super::JobLedger;
 use crate::pods::Slot;
 
 impl JobLedger {
@@ -26,8 +26,9 @@ impl JobLedger {
             self.crowded.remove(&index);
         }
         self.release_failures(index, is_done || active > 0);
-        let is_taken =
-            self.pods.sums.by_index.contains_key(&index) || self.creating_indexes.contains(&index);
+        let is_taken = self.pods.sums.by_index.contains_key(&index)
+            || self.creating_indexes.contains(&index)
+            || self.stray_indexes.contains(&index);
         if let Some(at) = self.held_back.remove(&index) {
             self.alarms.remove(&(at, index));
         }
@@ -79,13 +80,6 @@ impl JobLedger {
 
     /// Frees the indexes whose backoff is over.
     pub(super) fn let_go(&mut self, now: Timestamp) {
-        if self.pause_is_due {
-            self.pause_is_due = false;
-            self.paused_until = Some(creation::pause_until(now, self.refusals));
-        }
-        if self.paused_until.is_some_and(|until| until <= now) {
-            self.paused_until = None;
-        }
         while let Some(&(at, index)) = self.alarms.first().filter(|(at, _)| *at <= now) {
             self.alarms.remove(&(at, index));
             self.held_back.remove(&index);

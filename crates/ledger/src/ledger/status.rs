@@ -8,18 +8,25 @@ use stint_api::condition;
 use stint_api::feature_gates::Gate;
 use stint_api::index_set::IndexSet;
 use stint_api::names::{event, message, reason};
-use stint_api::view::JobView;
+use stint_api::view::{Completion, JobView};
 
-use super::{InFlight, JobLedger, LookUp};
+use super::adoption::Stranger;
+use super::{InFlight, JobLedger};
 use crate::context::Course;
+use crate::freshness::LookUp;
 use crate::op::{Applied, JobEvent, Op, OpKind, Outcome, Refusal};
 use crate::pods::Duty;
 
 /// A status on its way.
 #[derive(Clone, Debug)]
 pub(super) struct StatusWrite {
+    pub(super) status: Box<JobStatus>,
+    /// Whether it says that the Job has come to its end.
+    pub(super) has_end: bool,
+    /// Whether it is the last one, with the terminal condition.
+    pub(super) is_last: bool,
     /// What to say once it is there.
-    events: Vec<JobEvent>,
+    pub(super) events: Vec<JobEvent>,
 }
 
 /// A status in the making.
@@ -30,7 +37,9 @@ struct Draft {
 
 impl JobLedger {
     pub(super) fn next_status(&mut self, now: Timestamp, ops: &mut Vec<Op>) {
-        let is_ready = self.write.is_none() && self.job_look_up == LookUp::NotNeeded;
+        let is_ready = self.write.is_none()
+            && self.job_look_up == LookUp::NotNeeded
+            && !self.status_pace.is_paused();
         if !is_ready || !self.is_dirty {
             return;
         }
@@ -39,11 +48,18 @@ impl JobLedger {
             return;
         };
         let draft = self.draft(job, now);
-        if draft.status == self.acknowledged(job) {
+        if draft.status == self.acknowledged(job) && job.status.is_canonical {
             return;
         }
-        let kind = OpKind::WriteStatus { version: self.version, status: Box::new(draft.status) };
-        self.write = Some(StatusWrite { events: draft.events });
+        let status = Box::new(draft.status);
+        self.write = Some(StatusWrite {
+            status: status.clone(),
+            has_end: self.end.is_some(),
+            is_last: condition::is_finished(status.conditions.as_deref().unwrap_or_default()),
+            events: draft.events,
+        });
+        self.doubtful = None;
+        let kind = OpKind::WriteStatus { version: self.version, status };
         self.issue(kind, Some(InFlight::Status), ops);
     }
 
@@ -52,17 +68,18 @@ impl JobLedger {
         self.is_dirty = true;
         match outcome {
             Outcome::Applied(Applied::Job(job)) => {
-                self.events.extend(write.events);
-                self.acknowledge(*job);
+                self.acknowledge(*job, write, true);
             }
             Outcome::Applied(Applied::NoJob) | Outcome::Refused(Refusal::NotFound) => {
-                self.observe(crate::event::Event::JobGone);
+                self.lose_job();
             }
-            Outcome::Refused(Refusal::TryLater | Refusal::Rejected | Refusal::AlreadyExists) => {}
-            Outcome::Refused(Refusal::Conflict)
-            | Outcome::InDoubt
-            | Outcome::Applied(Applied::Pod(_) | Applied::NoPod) => {
-                self.job_look_up = LookUp::Needed;
+            Outcome::Refused(Refusal::TryLater(_) | Refusal::AlreadyExists) => {}
+            // Computed from a Job that has changed, or that the API judges otherwise.
+            Outcome::Refused(Refusal::Conflict | Refusal::Rejected(_)) => self.ask_for_job(),
+            Outcome::InDoubt
+            | Outcome::Applied(Applied::Pod(_) | Applied::NoPod | Applied::Pods { .. }) => {
+                self.doubtful = Some(write);
+                self.ask_for_job();
             }
         }
         if let Some(job) = self.postponed.take() {
@@ -71,9 +88,11 @@ impl JobLedger {
     }
 
     fn draft(&self, job: &JobView, now: Timestamp) -> Draft {
+        // The API keeps whole seconds; what is written must be what is read back.
+        let now = Timestamp::from_second(now.as_second()).unwrap_or(now);
         let mut draft = Draft { status: self.acknowledged(job), events: Vec::new() };
         self.draft_counts(job, &mut draft.status);
-        self.draft_indexes(&mut draft.status);
+        self.draft_indexes(job, &mut draft.status);
         if self.end.is_none() && self.context.course == Course::Running {
             draft_suspension(job, now, &mut draft);
         }
@@ -119,10 +138,8 @@ impl JobLedger {
         let (succeeded, settled_succeeded) = self.divide(&job.status.uncounted_succeeded);
         let (failed, settled_failed) = self.divide(&job.status.uncounted_failed);
         let (mut succeeded, mut failed) = (succeeded, failed);
-        for &slot in &sums.to_write {
-            if succeeded.len() + failed.len() >= self.settings.max_uncounted {
-                break;
-            }
+        let room = self.settings.max_uncounted.saturating_sub(succeeded.len() + failed.len());
+        for &slot in sums.to_write.iter().take(room) {
             let record = self.pods.get(slot);
             match record.share.duty {
                 Duty::Success => succeeded.push(record.uid.to_string()),
@@ -153,16 +170,24 @@ impl JobLedger {
             Some(slot) => !self.pods.get(slot).is_tracked,
             // What is not known is gone only if everything that existed when the status
             // was written is known.
-            None => self.settled.contains(uid) || self.pods_version >= self.version,
+            None if self.strangers.get(uid).is_some_and(Stranger::is_tracked) => false,
+            None => self.settled.contains(uid) || self.freshness.pods_version() >= self.version,
         }
     }
 
-    fn draft_indexes(&self, status: &mut JobStatus) {
-        if self.context.completions.is_none() {
+    fn draft_indexes(&self, job: &JobView, status: &mut JobStatus) {
+        let Some(completions) = self.context.completions else {
             return;
-        }
+        };
         status.completed_indexes = text(&self.completed);
-        status.succeeded = count(self.completed.count() as usize);
+        let succeeded = self.completed.count() as usize;
+        // Only a Job that is scaled may go back; the API refuses any other, and would
+        // never let a Job go on whose list of indexes somebody has spoilt.
+        let may_go_back = job.parallelism == completions;
+        let least = if may_go_back { 0 } else { job.status.succeeded as usize };
+        status.succeeded = count(succeeded.max(least));
+        // As in Kubernetes, what had failed is forgotten while failures per index are
+        // turned off: such an index is tried again.
         status.failed_indexes = self.context.per_index.map(|_| self.failed.to_string());
     }
 
@@ -180,6 +205,13 @@ impl JobLedger {
         let status = &mut draft.status;
         if !job.status.is_true(interim) {
             set_condition(status, interim, ConditionStatus::True, &end.reason, &end.message, now);
+            if end.is_success && self.has_too_many(job) {
+                draft.events.push(JobEvent {
+                    is_warning: true,
+                    reason: event::TOO_MANY_SUCCEEDED_PODS.into(),
+                    message: message::TOO_MANY_SUCCEEDED_PODS.to_owned(),
+                });
+            }
             return;
         }
         let uncounted = status.uncounted_terminated_pods.as_ref();
@@ -189,6 +221,13 @@ impl JobLedger {
             return;
         }
         set_condition(status, terminal, ConditionStatus::True, &end.reason, &end.message, now);
+        if !end.is_success {
+            draft.events.push(JobEvent {
+                is_warning: true,
+                reason: end.reason.clone().into(),
+                message: end.message.clone(),
+            });
+        }
         let has_nothing_to_do = job.suspended && self.wanted_nothing(job);
         if status.start_time.is_none() && !has_nothing_to_do {
             status.start_time = Some(Time(now));
@@ -198,24 +237,38 @@ impl JobLedger {
             status.completion_time = Some(Time(now.max(start)));
             draft.events.push(JobEvent {
                 is_warning: false,
-                reason: event::COMPLETED,
+                reason: event::COMPLETED.into(),
                 message: message::JOB_COMPLETED.to_owned(),
             });
         }
     }
 
+    /// Whether more Pods have succeeded than were asked for.
+    fn has_too_many(&self, job: &JobView) -> bool {
+        match &job.completion {
+            Completion::Count(completions) => self.succeeded(job) > u64::from(*completions),
+            Completion::Indexed(_) | Completion::WorkQueue => false,
+        }
+    }
+
     fn wanted_nothing(&self, job: &JobView) -> bool {
         match &job.completion {
-            stint_api::view::Completion::Count(completions) => *completions == 0,
-            stint_api::view::Completion::Indexed(indexed) => indexed.completions == 0,
-            stint_api::view::Completion::WorkQueue => false,
+            Completion::Count(completions) => *completions == 0,
+            Completion::Indexed(indexed) => indexed.completions == 0,
+            Completion::WorkQueue => false,
         }
     }
 
     /// Whether no Pod runs, ends, is being created, or bears the finalizer.
     fn is_at_rest(&self) -> bool {
         let sums = &self.pods.sums;
-        sums.active == 0 && sums.terminating == 0 && sums.tracked == 0 && self.creating.is_empty()
+        sums.active == 0
+            && sums.terminating == 0
+            && sums.tracked == 0
+            && self.creating.is_empty()
+            && self.unanswered.is_empty()
+            && self.strays.is_empty()
+            && self.knows_its_pods()
     }
 }
 
@@ -224,7 +277,7 @@ fn draft_suspension(job: &JobView, now: Timestamp, draft: &mut Draft) {
     let is_suspended = job.status.is_true(kind);
     let mut say = |reason: &'static str, message: &str| {
         let message = message.to_owned();
-        draft.events.push(JobEvent { is_warning: false, reason, message });
+        draft.events.push(JobEvent { is_warning: false, reason: reason.into(), message });
     };
     if job.suspended && !is_suspended {
         say(event::SUSPENDED, message::JOB_SUSPENDED);

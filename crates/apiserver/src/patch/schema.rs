@@ -1,0 +1,175 @@
+//! Which lists of which kinds a strategic merge patch merges, and by which key: the facts
+//! of the `patchStrategy` and `patchMergeKey` tags in k8s.io/api and k8s.io/apimachinery
+//! v0.36.3.
+//!
+//! It must not know how lists are merged. Only what leads to such a list is written down;
+//! of everything else it is enough to know that objects are merged field by field and
+//! lists are replaced. The strategy `retainKeys`, which some of these lists have too, tells
+//! clients to write a directive; a server obeys the directive wherever it stands.
+
+/// An object's type: those of its fields that lead to a list that is merged.
+#[derive(Debug)]
+pub struct Type {
+    /// The name in k8s.io/api.
+    pub name: &'static str,
+    /// Fields by their JSON name.
+    pub fields: &'static [(&'static str, Field)],
+}
+
+/// What a patch has to know of a field.
+#[derive(Clone, Copy, Debug)]
+pub enum Field {
+    /// An object with lists that are merged somewhere below.
+    Object(&'static Type),
+    /// A list of objects, merged by the key that tells them apart.
+    Keyed(&'static str, &'static Type),
+    /// A list of scalars that is merged as a set.
+    Set,
+}
+
+impl Type {
+    /// What is written down of a field.
+    pub(super) fn field(&self, name: &str) -> Option<Field> {
+        self.fields.iter().find(|(known, _)| *known == name).map(|(_, field)| *field)
+    }
+}
+
+/// An object without a list that is merged, or of a type nobody knows.
+pub static PLAIN: Type = Type { name: "object", fields: &[] };
+
+/// The type of a kind that may be patched strategically; none for any other kind, custom
+/// resources above all, which kube-apiserver refuses to patch so (415).
+pub fn of_kind(api_version: &str, kind: &str) -> Option<&'static Type> {
+    KINDS.iter().find(|(group, of)| *group == api_version && of.name == kind).map(|(_, of)| *of)
+}
+
+/// Every kind, by its apiVersion.
+pub static KINDS: &[(&str, &Type)] = &[
+    ("v1", &CONFIG_MAP),
+    ("v1", &ENDPOINTS),
+    ("v1", &EVENT),
+    ("v1", &NAMESPACE),
+    ("v1", &NODE),
+    ("v1", &POD),
+    ("v1", &POD_TEMPLATE),
+    ("v1", &SECRET),
+    ("v1", &SERVICE),
+    ("v1", &SERVICE_ACCOUNT),
+    ("batch/v1", &JOB),
+    ("coordination.k8s.io/v1", &LEASE),
+    ("discovery.k8s.io/v1", &ENDPOINT_SLICE),
+    ("events.k8s.io/v1", &EVENT),
+];
+
+use Field::{Keyed, Object, Set};
+
+const METADATA: (&str, Field) = ("metadata", Object(&OBJECT_META));
+
+static OBJECT_META: Type = Type {
+    name: "ObjectMeta",
+    fields: &[("finalizers", Set), ("ownerReferences", Keyed("uid", &PLAIN))],
+};
+
+// Kinds of which only the metadata is merged. The subsets of Endpoints and the endpoints of
+// an EndpointSlice are replaced.
+static CONFIG_MAP: Type = Type { name: "ConfigMap", fields: &[METADATA] };
+static ENDPOINTS: Type = Type { name: "Endpoints", fields: &[METADATA] };
+static ENDPOINT_SLICE: Type = Type { name: "EndpointSlice", fields: &[METADATA] };
+static EVENT: Type = Type { name: "Event", fields: &[METADATA] };
+static LEASE: Type = Type { name: "Lease", fields: &[METADATA] };
+static SECRET: Type = Type { name: "Secret", fields: &[METADATA] };
+
+static NAMESPACE: Type =
+    Type { name: "Namespace", fields: &[METADATA, ("status", Object(&WITH_CONDITIONS))] };
+
+/// A status of which only the conditions are merged.
+static WITH_CONDITIONS: Type =
+    Type { name: "status", fields: &[("conditions", Keyed("type", &PLAIN))] };
+
+static NODE: Type = Type {
+    name: "Node",
+    fields: &[METADATA, ("spec", Object(&NODE_SPEC)), ("status", Object(&NODE_STATUS))],
+};
+// Taints are not among these: a patch replaces them all.
+static NODE_SPEC: Type = Type { name: "NodeSpec", fields: &[("podCIDRs", Set)] };
+static NODE_STATUS: Type = Type {
+    name: "NodeStatus",
+    fields: &[("addresses", Keyed("type", &PLAIN)), ("conditions", Keyed("type", &PLAIN))],
+};
+
+static SERVICE: Type = Type {
+    name: "Service",
+    fields: &[METADATA, ("spec", Object(&SERVICE_SPEC)), ("status", Object(&WITH_CONDITIONS))],
+};
+static SERVICE_SPEC: Type =
+    Type { name: "ServiceSpec", fields: &[("ports", Keyed("port", &PLAIN))] };
+
+// The secrets are merged, the imagePullSecrets of a ServiceAccount are not.
+static SERVICE_ACCOUNT: Type =
+    Type { name: "ServiceAccount", fields: &[METADATA, ("secrets", Keyed("name", &PLAIN))] };
+
+static JOB: Type = Type {
+    name: "Job",
+    fields: &[METADATA, ("spec", Object(&JOB_SPEC)), ("status", Object(&WITH_CONDITIONS))],
+};
+static JOB_SPEC: Type =
+    Type { name: "JobSpec", fields: &[("template", Object(&POD_TEMPLATE_SPEC))] };
+
+static POD_TEMPLATE: Type =
+    Type { name: "PodTemplate", fields: &[METADATA, ("template", Object(&POD_TEMPLATE_SPEC))] };
+static POD_TEMPLATE_SPEC: Type =
+    Type { name: "PodTemplateSpec", fields: &[METADATA, ("spec", Object(&POD_SPEC))] };
+
+static POD: Type = Type {
+    name: "Pod",
+    fields: &[METADATA, ("spec", Object(&POD_SPEC)), ("status", Object(&POD_STATUS))],
+};
+
+// Tolerations are not among these: a patch replaces them all.
+static POD_SPEC: Type = Type {
+    name: "PodSpec",
+    fields: &[
+        ("containers", Keyed("name", &CONTAINER)),
+        ("ephemeralContainers", Keyed("name", &CONTAINER)),
+        ("hostAliases", Keyed("ip", &PLAIN)),
+        ("imagePullSecrets", Keyed("name", &PLAIN)),
+        ("initContainers", Keyed("name", &CONTAINER)),
+        ("resourceClaims", Keyed("name", &PLAIN)),
+        ("schedulingGates", Keyed("name", &PLAIN)),
+        ("topologySpreadConstraints", Keyed("topologyKey", &PLAIN)),
+        ("volumes", Keyed("name", &VOLUME)),
+    ],
+};
+
+/// A Container, an init container or an EphemeralContainer. The port number is a key
+/// although a container may have a number twice, for TCP and UDP: then a patch changes the
+/// first of them.
+static CONTAINER: Type = Type {
+    name: "Container",
+    fields: &[
+        ("env", Keyed("name", &PLAIN)),
+        ("ports", Keyed("containerPort", &PLAIN)),
+        ("volumeDevices", Keyed("devicePath", &PLAIN)),
+        ("volumeMounts", Keyed("mountPath", &PLAIN)),
+    ],
+};
+
+static VOLUME: Type = Type { name: "Volume", fields: &[("ephemeral", Object(&EPHEMERAL_VOLUME))] };
+static EPHEMERAL_VOLUME: Type = Type {
+    name: "EphemeralVolumeSource",
+    fields: &[("volumeClaimTemplate", Object(&VOLUME_CLAIM_TEMPLATE))],
+};
+static VOLUME_CLAIM_TEMPLATE: Type =
+    Type { name: "PersistentVolumeClaimTemplate", fields: &[METADATA] };
+
+// The lists of container statuses are replaced, so the lists within them, which have keys of
+// their own, are never merged.
+static POD_STATUS: Type = Type {
+    name: "PodStatus",
+    fields: &[
+        ("conditions", Keyed("type", &PLAIN)),
+        ("hostIPs", Keyed("ip", &PLAIN)),
+        ("podIPs", Keyed("ip", &PLAIN)),
+        ("resourceClaimStatuses", Keyed("name", &PLAIN)),
+    ],
+};
