@@ -45,7 +45,9 @@ fn try_all(wanted: &[String]) -> Result<usize, Failure> {
     if healthy.is_noticed() {
         return Err("the ledger as it is does not pass: mend that first".into());
     }
-    println!("| what was broken | rows that fail | seeds of {SEEDS} that show it |\n|---|---|---|");
+    println!(
+        "| what was broken | tests of the ledger that fail | seeds of {SEEDS} that show it |\n|---|---|---|"
+    );
     let mut unnoticed = 0;
     let is_wanted = |breakage: &&Breakage| {
         wanted.is_empty() || wanted.iter().any(|part| breakage.name.contains(part.as_str()))

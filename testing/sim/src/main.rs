@@ -17,16 +17,21 @@ Examples:
   cargo run --release -p stint-sim -- --seed 42       Replay one, with its trace
   cargo run --release -p stint-sim -- --exhaustive    Search every interleaving of small worlds";
 
+/// A run of so many seeds takes weeks; to try none would find nothing wrong.
+const MAX_SEEDS: u64 = 1_000_000_000_000;
+
 /// Tries to break the ledger.
 #[derive(Debug, Parser)]
 #[command(name = "stint-sim", after_help = EXAMPLES)]
 struct Args {
     /// How many seeds to try
-    #[arg(long, default_value_t = 1_000, value_name = "N")]
+    #[arg(long, default_value_t = 1_000, value_name = "N",
+          value_parser = clap::value_parser!(u64).range(1..=MAX_SEEDS))]
     seeds: u64,
 
     /// The first of them; fresh ones if it is not given
-    #[arg(long, value_name = "SEED")]
+    #[arg(long, value_name = "SEED",
+          value_parser = clap::value_parser!(u64).range(..=u64::MAX - MAX_SEEDS))]
     from: Option<u64>,
 
     /// Replay this seed and show what happens

@@ -3,15 +3,27 @@
 use stint_sim::run::{Options, from_seed, replay};
 use stint_sim::shrink::shrink;
 
+fn check(seed: u64) {
+    let run = from_seed(seed, &Options::default());
+    if let Err(broken) = &run.result {
+        let shortest = shrink(&run, &Options::default());
+        panic!("seed {seed}: {broken}\n{}", shortest.trace.join("\n"));
+    }
+}
+
 #[test]
 fn the_first_seeds_break_nothing() {
-    for seed in 0..300 {
-        let run = from_seed(seed, &Options::default());
-        if let Err(broken) = &run.result {
-            let shortest = shrink(&run, &Options::default());
-            panic!("seed {seed}: {broken}\n{}", shortest.trace.join("\n"));
-        }
-    }
+    (0..300).for_each(check);
+}
+
+#[test]
+fn a_failure_is_not_replaced_by_a_pod_that_a_stale_list_shows_running() {
+    check(357_458);
+}
+
+#[test]
+fn a_pod_that_only_an_answer_told_of_is_missed_in_a_new_list() {
+    check(208_595);
 }
 
 #[test]

@@ -145,6 +145,7 @@ impl Engine {
         while behind(&self.changes) || behind(&self.state) {
             // Flushes nothing, but tells whether the worker has failed.
             self.database.persist(PersistMode::Buffer)?;
+            // There is nothing to wait on: fjall tells nobody when a table is written.
             std::thread::sleep(WAIT);
         }
         Ok(())
