@@ -119,6 +119,34 @@ closed_set! {
     }
 }
 
+closed_set! {
+    /// How far a Pod has come: `status.phase`.
+    PodPhase {
+        /// Not all of it has been started.
+        Pending,
+        /// It runs.
+        Running,
+        /// All of its containers have ended well.
+        Succeeded,
+        /// It has ended, and not well.
+        Failed,
+        /// Its node cannot be asked.
+        Unknown,
+    }
+}
+
+closed_set! {
+    /// The quality of service that a Pod is promised: `status.qosClass`.
+    PodQosClass {
+        /// It gets what it asks for, and nothing more.
+        Guaranteed,
+        /// It gets what it asks for, and more if there is.
+        Burstable,
+        /// It gets what is left.
+        BestEffort,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

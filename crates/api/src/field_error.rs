@@ -31,6 +31,8 @@ pub enum ErrorKind {
     NotFound,
     /// The value has the wrong type.
     TypeInvalid,
+    /// The value could not be judged.
+    Internal,
 }
 
 impl ErrorKind {
@@ -46,6 +48,7 @@ impl ErrorKind {
             ErrorKind::TooMany => "FieldValueTooMany",
             ErrorKind::NotFound => "FieldValueNotFound",
             ErrorKind::TypeInvalid => "FieldValueTypeInvalid",
+            ErrorKind::Internal => "InternalError",
         }
     }
 
@@ -60,6 +63,7 @@ impl ErrorKind {
             ErrorKind::TooLong => "Too long",
             ErrorKind::TooMany => "Too many",
             ErrorKind::NotFound => "Not found",
+            ErrorKind::Internal => "Internal error",
         }
     }
 }
@@ -130,6 +134,11 @@ impl FieldError {
         let items = if max_count == 1 { "item" } else { "items" };
         let detail = format!("must have at most {max_count} {items}");
         Self::new(path, ErrorKind::TooMany, Some(to_value(count)), detail)
+    }
+
+    /// A value that could not be judged.
+    pub fn internal(path: &Path<'_>, detail: impl Into<String>) -> Self {
+        Self::new(path, ErrorKind::Internal, None, detail)
     }
 
     /// A name that leads nowhere.

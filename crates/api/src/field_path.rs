@@ -106,6 +106,7 @@ pub struct Path<'a> {
 #[derive(Clone, Copy, Debug)]
 enum Step<'a> {
     Field(&'static str),
+    Member(&'a str),
     Index(usize),
     Key(&'a str),
 }
@@ -119,6 +120,12 @@ impl<'a> Path<'a> {
     /// A field of what this path leads to.
     pub fn child(&'a self, name: &'static str) -> Path<'a> {
         Path { parent: Some(self), step: Step::Field(name) }
+    }
+
+    /// A field whose name is only known at run time, such as `capacity.cpu`, where
+    /// upstream writes an entry of a map like a field.
+    pub fn member(&'a self, name: &'a str) -> Path<'a> {
+        Path { parent: Some(self), step: Step::Member(name) }
     }
 
     /// An item of the list this path leads to.
@@ -138,6 +145,7 @@ impl<'a> Path<'a> {
         while let Some(path) = here {
             segments.push(match path.step {
                 Step::Field(name) => Segment::Field(Cow::Borrowed(name)),
+                Step::Member(name) => Segment::Field(Cow::Owned(name.to_owned())),
                 Step::Index(index) => Segment::Index(index),
                 Step::Key(key) => Segment::Key(key.to_owned()),
             });

@@ -1,4 +1,4 @@
-//! Every name, reason and message of the Job API that a client may rely on.
+//! Every name, reason and message of the Job and Pod API that a client may rely on.
 //!
 //! They are written down here once (job-semantics section 1) so that no two places
 //! can disagree on a spelling.
@@ -9,6 +9,10 @@ pub const BATCH_V1: &str = "batch/v1";
 pub const JOB_KIND: &str = "Job";
 /// The kind of a list of Jobs.
 pub const JOB_LIST_KIND: &str = "JobList";
+/// The kind of a Pod.
+pub const POD_KIND: &str = "Pod";
+/// The kind of a list of Pods.
+pub const POD_LIST_KIND: &str = "PodList";
 /// The kind as error messages name it.
 pub const JOB_QUALIFIED_KIND: &str = "Job.batch";
 
@@ -44,6 +48,21 @@ pub mod annotation {
     /// How many failures of this index were ignored; only there when above 0.
     pub const INDEX_IGNORED_FAILURE_COUNT: &str =
         "batch.kubernetes.io/job-index-ignored-failure-count";
+    /// Of a Pod that its node runs without having been asked to.
+    pub const MIRROR: &str = "kubernetes.io/config.mirror";
+    /// What the AppArmor profile of a container used to be written to, before its name.
+    pub const APP_ARMOR_PREFIX: &str = "container.apparmor.security.beta.kubernetes.io/";
+}
+
+/// Conditions of a Pod that an API server sets.
+pub mod pod_condition {
+    /// Whether the Pod has a node.
+    pub const SCHEDULED: &str = "PodScheduled";
+    /// Why it has none yet: it has scheduling gates.
+    pub const SCHEDULING_GATED: &str = "SchedulingGated";
+    /// The message that goes with [`SCHEDULING_GATED`].
+    pub const SCHEDULING_GATED_MESSAGE: &str =
+        "Scheduling is blocked due to non-empty scheduling gates";
 }
 
 /// Environment variables of containers.

@@ -278,7 +278,8 @@ fn did_you_mean(error: &FieldError, at: &str) -> Option<String> {
         | ErrorKind::TooLong
         | ErrorKind::TooMany
         | ErrorKind::NotFound
-        | ErrorKind::TypeInvalid => None,
+        | ErrorKind::TypeInvalid
+        | ErrorKind::Internal => None,
     }
 }
 

@@ -1,7 +1,43 @@
 //! The Kubernetes wire: what an API server does with a request before and after an
 //! object is stored.
 //!
-//! This crate knows objects as JSON and the rules of the wire. It must not know the Job
-//! controller, or processes.
+//! ```text
+//!   request ─▶ access ─▶ request ─▶ decode ─▶ verb ─▶ kinds (prepare, validate) ─▶ store
+//!                                               └────▶ answer ◀── table
+//! ```
+//!
+//! [`ApiServer`] is a tower service: a socket ([`wire`]), a client in the same process
+//! ([`ApiServer::local`]) and a test use the same code.
+//!
+//! This crate must not know the Job controller, or processes.
 
+pub mod access;
+mod answer;
+mod api;
+mod chance;
+mod clock;
+pub mod decode;
+mod discovery;
+mod health;
+pub mod kind;
+pub mod kinds;
+pub mod log;
+mod metrics;
+mod object;
+mod openapi;
 pub mod patch;
+pub mod protobuf;
+pub mod request;
+pub mod selector;
+mod server;
+pub mod status;
+mod subresource;
+pub mod table;
+mod verb;
+pub mod wire;
+
+pub use answer::Body;
+pub use api::Config;
+pub use clock::Clock;
+pub use object::{KubernetesType, Object};
+pub use server::{ApiServer, Limits, LocalServer};

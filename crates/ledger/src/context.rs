@@ -50,14 +50,17 @@ impl Context {
         };
         let replaces_failed = gates.enabled(Gate::JobPodReplacementPolicy)
             && job.replacement == PodReplacementPolicy::Failed;
+        let per_index = indexed.and_then(|indexed| per_index(indexed, gates));
+        // While no index can fail, those that had are tried again, and may succeed.
+        let failed = job.status.failed_indexes.clone().filter(|_| per_index.is_some());
         Self {
             course: course(job),
             is_finished: job.status.is_finished() && job.deleted.is_none(),
             completions: indexed.map(|indexed| indexed.completions),
-            per_index: indexed.and_then(|indexed| per_index(indexed, gates)),
+            per_index,
             only_failed_are_replaced: replaces_failed || job.failure_policy.is_some(),
             written_completed: job.status.completed_indexes.clone(),
-            written_failed: job.status.failed_indexes.clone().unwrap_or_default(),
+            written_failed: failed.unwrap_or_default(),
             uncounted_succeeded: job.status.uncounted_succeeded.iter().cloned().collect(),
             uncounted_failed: job.status.uncounted_failed.iter().cloned().collect(),
         }

@@ -16,7 +16,9 @@ pub enum Event {
         /// What could not be read.
         error: JobViewError,
     },
-    /// At this version the Job does not exist. Old news if it has been seen since.
+    /// At this version the Job does not exist. Old news if it has been seen since. Whoever
+    /// lists all Jobs anew says so to every ledger whose Job is not in the list: an older list
+    /// may have made the watch forget it before.
     JobGone {
         /// The version of its deletion, or of the list that it is not in.
         version: u64,

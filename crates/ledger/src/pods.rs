@@ -60,6 +60,15 @@ impl Record {
         self.is_finished() && self.is_tracked
     }
 
+    /// What it is by what was seen. A success is final for whoever has seen it: it may be on
+    /// its way into the status, and what depends on it may have begun.
+    pub(crate) fn phase_by(&self, facts: &PodFacts) -> PodPhase {
+        match (self.phase, facts.phase) {
+            (PodPhase::Succeeded, PodPhase::Failed) => PodPhase::Succeeded,
+            (_, seen) => seen,
+        }
+    }
+
     /// Takes over what was seen; what the ledger has decided stays.
     pub(crate) fn take(&mut self, facts: &PodFacts, verdict: Verdict) {
         self.failed_by_itself |= self.phase == PodPhase::Failed && !self.is_deleted;
@@ -67,11 +76,13 @@ impl Record {
         self.index = facts.index;
         self.failure_count = facts.failure_count;
         self.ignored_failure_count = facts.ignored_failure_count;
-        self.phase = facts.phase;
         self.is_deleted = facts.is_deleted;
         self.is_tracked = facts.is_tracked;
         self.standing = Standing::of(facts);
-        self.finished_at = facts.finished_at;
+        if self.phase_by(facts) == facts.phase {
+            self.phase = facts.phase;
+            self.finished_at = facts.finished_at;
+        }
         self.verdict = verdict;
     }
 }

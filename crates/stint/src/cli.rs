@@ -1,5 +1,6 @@
 //! What can be said on the command line.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
@@ -14,11 +15,13 @@ use crate::input;
 const EXAMPLES: &str = "\
 Examples:
   stint check job.yaml      Find what is wrong with a manifest, and where
+  stint serve               Serve a Kubernetes API on this machine
 
 Exit codes:
   0  All is well
   1  What was asked about is wrong, such as an invalid manifest
-  2  Wrong usage, or something could not be read";
+  2  Wrong usage, or something could not be read
+  3  stint serve could not start, or failed";
 
 /// Kubernetes Jobs in one binary.
 #[derive(Debug, Parser)]
@@ -34,6 +37,7 @@ impl Cli {
         let cli = Self::parse();
         let (subcommand, wrong) = match &cli.command {
             Command::Check(args) => ("check", args.wrong_usage()),
+            Command::Serve(args) => ("serve", args.wrong_usage()),
         };
         if let Some((kind, message)) = wrong {
             let mut command = Self::command();
@@ -53,6 +57,7 @@ impl Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Check(CheckArgs),
+    Serve(ServeArgs),
 }
 
 const CHECK_EXAMPLES: &str = "\
@@ -143,6 +148,96 @@ impl CheckArgs {
         }
         None
     }
+}
+
+const SERVE_EXAMPLES: &str = "\
+Examples:
+  stint serve                             Keep data in your home, listen on 127.0.0.1:6440
+  stint serve --in-memory --listen 127.0.0.1:0
+                                          Leave nothing behind, take any free port
+  stint serve --data-dir ./cluster        Keep everything in ./cluster
+  export KUBECONFIG=~/.local/share/stint/kubeconfig; kubectl get ns
+                                          Use it from another terminal
+
+Exit codes:
+  0  It was stopped by Ctrl-C or SIGTERM
+  2  Wrong usage
+  3  It could not start, or failed while it ran";
+
+/// Serve a Kubernetes API on this machine
+///
+/// Starts an API server that kubectl and the client libraries can use, writes a kubeconfig for
+/// it, and runs until it is stopped. What is created stays in the data folder, and is there
+/// again at the next start.
+///
+/// This version serves the API only: nothing runs Jobs and Pods yet.
+#[derive(Debug, Args)]
+#[command(after_help = SERVE_EXAMPLES)]
+pub(crate) struct ServeArgs {
+    /// The folder that everything is kept in
+    ///
+    /// Certificates, tokens, the kubeconfig and the store. [default: STINT_DATA_DIR, or else
+    /// stint in XDG_DATA_HOME, or else ~/.local/share/stint]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data_dir: Option<PathBuf>,
+
+    /// Keep nothing: all is gone when it stops
+    ///
+    /// Only the kubeconfig is written, because clients need one.
+    #[arg(long)]
+    pub(crate) in_memory: bool,
+
+    /// The address to listen on; port 0 takes any that is free
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:6440")]
+    pub(crate) listen: SocketAddr,
+
+    /// Let other machines connect, if the address is one that they reach
+    ///
+    /// They still need the kubeconfig's certificates.
+    #[arg(long)]
+    pub(crate) allow_remote: bool,
+
+    /// A further name or address that clients use for this server; can be repeated
+    #[arg(long, value_name = "NAME")]
+    pub(crate) tls_name: Vec<String>,
+
+    /// Where to write the kubeconfig [default: kubeconfig in the data folder, or in a new
+    /// temporary folder with --in-memory]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) kubeconfig: Option<PathBuf>,
+
+    /// Turn Kubernetes features off or on: NAME=false,NAME=true
+    #[arg(long, value_name = "GATES", value_parser = FeatureGates::parse)]
+    pub(crate) feature_gates: Option<FeatureGates>,
+
+    /// How much to tell of what happens inside
+    #[arg(long, value_name = "LEVEL", value_enum, default_value_t)]
+    pub(crate) log_level: LogLevel,
+}
+
+impl ServeArgs {
+    /// What clap cannot tell by itself.
+    fn wrong_usage(&self) -> Option<(ErrorKind, &'static str)> {
+        if self.in_memory && self.data_dir.is_some() {
+            let message = "--in-memory keeps nothing, --data-dir says where: use one of them";
+            return Some((ErrorKind::ArgumentConflict, message));
+        }
+        None
+    }
+}
+
+/// How much is told on standard error.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogLevel {
+    /// What is broken
+    Error,
+    /// What is odd
+    Warn,
+    /// What a person running it wants to know
+    #[default]
+    Info,
+    /// What a person looking for a fault wants to know
+    Debug,
 }
 
 /// The forms a report can take.

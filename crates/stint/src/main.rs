@@ -10,6 +10,7 @@ mod manifest_yaml;
 mod printable;
 mod report;
 mod report_json;
+mod serve;
 mod snippet;
 mod source;
 mod stdout;
@@ -21,5 +22,6 @@ fn main() -> ExitCode {
     let cli = cli::Cli::read();
     match &cli.command {
         cli::Command::Check(args) => check::run(args),
+        cli::Command::Serve(args) => serve::run(args),
     }
 }

@@ -5,13 +5,17 @@
 //! open ───────────────────▶ in doubt ───────────────────────────────────────▶ open, refused
 //!   ▲                          │ │        reopened, the commit is there
 //!   │                          │ └──────────────────────────────────────────▶ open, carried out
-//!   └──── the next write ◀─────┘ cannot be reopened: the writers are told that they are in doubt
+//!   └──── a later write ◀──────┘ cannot be reopened: the writers are told that they are in doubt
 //! ```
+//!
+//! Reopening rereads everything, so after a failure writes are refused for a while without
+//! trying.
 
 mod engine;
 mod journal;
 mod loading;
 mod manifest;
+mod os;
 
 use crate::commit::Commit;
 use crate::folder::Folder;
@@ -19,10 +23,17 @@ use crate::mark::Mark;
 use crate::memory::Memory;
 use crate::record::State;
 use crate::{Options, StoreError};
-use engine::Engine;
+use engine::{Engine, Failure};
+pub(crate) use os::{Os, RealOs};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How long nothing is tried after fjall was reopened for a failure that is not over. Reopening
+/// reads all tables and up to 128 MiB of journal, which is bearable once a second, and a second
+/// is not long to wait once there is room again.
+const PAUSE: Duration = Duration::from_secs(1);
 
 /// A store on disk.
 ///
@@ -52,6 +63,11 @@ pub(crate) struct Disk {
     doubt: Option<Commit>,
     /// A commit that is durable, though its writers were told that they are in doubt.
     unpublished: Option<Commit>,
+    /// When fjall was last reopened, or that was tried.
+    reopened: Option<Instant>,
+    /// How writes are refused while there is a pause: what the last one failed with.
+    refusal: Option<StoreError>,
+    os: Arc<dyn Os>,
     folder: Folder,
 }
 
@@ -64,12 +80,17 @@ enum Fate {
 
 impl Disk {
     /// Opens the store in a folder, or makes one there.
-    pub(crate) fn open(path: &Path, options: &Options) -> Result<(Self, Memory), StoreError> {
+    pub(crate) fn open(
+        path: &Path,
+        options: &Options,
+        os: Arc<dyn Os>,
+    ) -> Result<(Self, Memory), StoreError> {
         let folder = Folder::lock(path)?;
         folder.create(|data| Engine::create(data, options.write_buffer_bytes))?;
         folder.check_format()?;
         let mark = folder.mark()?;
-        let engine = Engine::open(&folder.data(), mark.revision())?;
+        folder.close_to_others()?;
+        let engine = Engine::open(&folder.data(), mark.revision(), os.clone())?;
         let (memory, state) = engine.load()?;
         if state.revision < mark.revision() {
             let (found, acknowledged) = (state.revision, mark.revision());
@@ -84,7 +105,17 @@ impl Disk {
         // been written by a process that died before its sync, so it is synced again.
         engine.sync().map_err(StoreError::io("sync the store"))?;
         let engine = Some(engine);
-        let mut disk = Disk { engine, mark, state, doubt: None, unpublished: None, folder };
+        let mut disk = Disk {
+            engine,
+            mark,
+            state,
+            doubt: None,
+            unpublished: None,
+            reopened: None,
+            refusal: None,
+            os,
+            folder,
+        };
         disk.mark(state);
         Ok((disk, memory))
     }
@@ -93,42 +124,76 @@ impl Disk {
     /// once a write has failed. Returns a commit whose fate was in doubt and that turns out to
     /// be durable: it must be published before anything else is decided.
     pub(crate) fn ready(&mut self) -> Result<Option<Commit>, StoreError> {
-        if self.engine.is_none()
-            && let Fate::Durable(commit) = self.reopen()?
-        {
-            self.unpublished = Some(commit);
+        if self.engine.is_none() {
+            self.refuse_in_pause()?;
+            match self.reopen() {
+                Ok(Fate::Durable(commit)) => self.unpublished = Some(commit),
+                Ok(Fate::Lost) => {}
+                Err(error) => return Err(self.pause(error)),
+            }
+            self.refusal = None;
         }
         Ok(self.unpublished.take())
     }
 
-    /// Makes a commit durable. [`Disk::ready`] comes first.
+    /// Makes a commit durable. [`Disk::ready`] comes first. Within [`PAUSE`] of a failure it is
+    /// refused, with the same error, and nothing is tried.
     pub(crate) fn commit(&mut self, commit: &Commit) -> Result<(), StoreError> {
+        self.refuse_in_pause()?;
+        self.refusal = None;
+        let outcome = match self.try_commit(commit) {
+            Err(Failure::NotBegun(_)) => self.commit_anew(commit),
+            other => self.settle(commit, other),
+        };
+        outcome.map_err(|error| self.pause(error))
+    }
+
+    /// Tries a commit again of which nothing was written, because a worker had failed at
+    /// something else, such as writing a table to a full disk. It may go well now, unless it
+    /// has just been tried.
+    fn commit_anew(&mut self, commit: &Commit) -> Result<(), StoreError> {
+        self.engine = None;
+        if self.is_just_reopened() {
+            return Err(worker_failed());
+        }
+        self.reopen()?;
         match self.try_commit(commit) {
-            // Nothing was written: a worker of fjall's had failed at something else, such as
-            // writing a table to a full disk. It may go well now.
-            Err(fjall::Error::Poisoned) => {
+            Err(Failure::NotBegun(_)) => {
                 self.engine = None;
-                self.reopen()?;
-                match self.try_commit(commit) {
-                    Err(fjall::Error::Poisoned) => {
-                        self.engine = None;
-                        let error =
-                            io::Error::other("fjall cannot write its tables; is the disk full?");
-                        Err(StoreError::io("write")(error))
-                    }
-                    other => self.settle(commit, other),
-                }
+                Err(worker_failed())
             }
             other => self.settle(commit, other),
         }
     }
 
-    fn try_commit(&self, commit: &Commit) -> fjall::Result<()> {
+    fn refuse_in_pause(&self) -> Result<(), StoreError> {
+        match &self.refusal {
+            Some(refusal) if self.is_just_reopened() => Err(refusal.clone()),
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    fn is_just_reopened(&self) -> bool {
+        self.reopened.is_some_and(|reopened| self.os.now().duration_since(reopened) < PAUSE)
+    }
+
+    /// Refuses what comes within the pause as this one was. What is not tried is not in doubt.
+    fn pause(&mut self, error: StoreError) -> StoreError {
+        self.refusal = Some(match &error {
+            StoreError::InDoubt { source } => {
+                StoreError::Io { doing: "write", source: source.clone() }
+            }
+            other => other.clone(),
+        });
+        error
+    }
+
+    fn try_commit(&self, commit: &Commit) -> Result<(), Failure> {
         self.engine.as_ref().expect("a commit comes after ready").commit(commit)
     }
 
-    fn settle(&mut self, commit: &Commit, outcome: fjall::Result<()>) -> Result<(), StoreError> {
-        let Err(error) = outcome else {
+    fn settle(&mut self, commit: &Commit, outcome: Result<(), Failure>) -> Result<(), StoreError> {
+        let Err(failure) = outcome else {
             self.mark(state_after(commit));
             return Ok(());
         };
@@ -136,18 +201,23 @@ impl Disk {
         // found afterwards counts.
         self.engine = None;
         self.doubt = Some(commit.clone());
-        let error = engine::io_error(error);
-        let no_room = matches!(
-            error.kind(),
-            io::ErrorKind::StorageFull | io::ErrorKind::FileTooLarge | io::ErrorKind::QuotaExceeded
-        );
+        let (error, may_be_done) = match failure {
+            Failure::NotBegun(error) | Failure::Write(error) => {
+                let error = engine::io_error(error);
+                let no_room = is_no_room(&error);
+                (error, no_room)
+            }
+            // After a failed sync, for whatever reason, Linux keeps the pages but takes them for
+            // written: that they can be read and synced again means nothing.
+            Failure::Sync(error) => (engine::io_error(error), false),
+        };
         let source = Arc::new(error);
         match self.reopen() {
             Ok(Fate::Lost) => Err(StoreError::Io { doing: "write", source }),
-            Ok(Fate::Durable(_)) if no_room => Ok(()),
-            // A disk that fails for another reason may show what it has not stored: after a
-            // failed sync Linux keeps the pages but takes them for written. The writers are not
-            // told that all is well.
+            // There was room in the end, and reopening has synced it.
+            Ok(Fate::Durable(_)) if may_be_done => Ok(()),
+            // A disk that fails for another reason may show what it has not stored. The writers
+            // are not told that all is well.
             Ok(Fate::Durable(commit)) => {
                 self.unpublished = Some(commit);
                 Err(StoreError::InDoubt { source })
@@ -158,7 +228,10 @@ impl Disk {
 
     /// Opens fjall again and finds out what became of the commit in doubt, if there is one.
     fn reopen(&mut self) -> Result<Fate, StoreError> {
-        let engine = Engine::open(&self.folder.data(), self.state.revision)?;
+        self.reopened = Some(self.os.now());
+        let engine = Engine::open(&self.folder.data(), self.state.revision, self.os.clone())?;
+        // What is found may never have been synced, and must not be believed before it is.
+        engine.sync().map_err(StoreError::io("sync the store"))?;
         let found = engine.state()?;
         let fate = match &self.doubt {
             _ if found == self.state => Fate::Lost,
@@ -199,95 +272,22 @@ fn state_after(commit: &Commit) -> State {
     State { revision: commit.revision, floor: commit.floor }
 }
 
+/// Whether an error says that the disk is full, or as good as.
+fn is_no_room(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::StorageFull | io::ErrorKind::FileTooLarge | io::ErrorKind::QuotaExceeded
+    )
+}
+
+fn worker_failed() -> StoreError {
+    let error = io::Error::other("fjall cannot write its tables; is the disk full?");
+    StoreError::io("write")(error)
+}
+
 fn damaged(path: &Path, detail: impl Into<String>) -> StoreError {
     StoreError::corrupted(path.display().to_string(), detail)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::Write;
-    use crate::stage::Stage;
-
-    fn open(folder: &Path) -> (Disk, Memory) {
-        Disk::open(folder, &Options::default()).expect("it is whole")
-    }
-
-    fn plan(memory: &Memory, key: &str) -> Commit {
-        let mut stage = Stage::new(memory);
-        stage.add(&[Write::create(key, "value")]).expect("nothing is in the way");
-        Commit::plan(memory, stage.into_changes(), None, &Options::default())
-    }
-
-    /// What fjall would say.
-    fn failed(kind: io::ErrorKind) -> fjall::Result<()> {
-        Err(fjall::Error::Io(kind.into()))
-    }
-
-    #[test]
-    fn a_commit_that_failed_and_is_not_there_was_refused() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let (mut disk, mut memory) = open(folder.path());
-        for kind in [io::ErrorKind::StorageFull, io::ErrorKind::Other] {
-            let commit = plan(&memory, "lost");
-            let error = disk.settle(&commit, failed(kind)).expect_err("it is not there");
-            assert!(matches!(error, StoreError::Io { .. }), "{error:?}");
-            assert!(disk.ready().expect("it can be opened").is_none());
-        }
-        let commit = plan(&memory, "found");
-        disk.commit(&commit).expect("there is room");
-        memory.publish(&commit);
-        drop(disk);
-        let (_, found) = open(folder.path());
-        assert_eq!(found.revision(), memory.revision());
-        assert!(found.get("found").is_some() && found.get("lost").is_none());
-    }
-
-    #[test]
-    fn a_commit_for_which_there_was_no_room_at_first_and_that_is_there_was_done() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let (mut disk, memory) = open(folder.path());
-        let commit = plan(&memory, "found");
-        disk.try_commit(&commit).expect("there is room");
-        disk.settle(&commit, failed(io::ErrorKind::StorageFull)).expect("it is there");
-        assert!(disk.ready().expect("it is open").is_none(), "its writers were told");
-    }
-
-    #[test]
-    fn a_commit_that_is_there_after_another_failure_is_in_doubt_and_then_published() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let (mut disk, mut memory) = open(folder.path());
-        let commit = plan(&memory, "doubtful");
-        disk.try_commit(&commit).expect("there is room");
-        let error = disk.settle(&commit, failed(io::ErrorKind::Other)).expect_err("who knows");
-        assert!(matches!(error, StoreError::InDoubt { .. }), "{error:?}");
-        let published = disk.ready().expect("it is open").expect("it is there");
-        memory.publish(&published);
-        assert!(disk.ready().expect("it is open").is_none(), "once");
-        let next = plan(&memory, "next");
-        disk.commit(&next).expect("there is room");
-        drop(disk);
-        let (_, found) = open(folder.path());
-        assert!(found.get("doubtful").is_some() && found.get("next").is_some());
-    }
-
-    #[test]
-    fn a_commit_is_in_doubt_until_fjall_can_be_opened_again() {
-        for durable in [true, false] {
-            let folder = tempfile::tempdir().expect("a folder");
-            let (mut disk, memory) = open(folder.path());
-            let commit = plan(&memory, "doubtful");
-            if durable {
-                disk.try_commit(&commit).expect("there is room");
-            }
-            let (data, away) = (folder.path().join("data"), folder.path().join("away"));
-            std::fs::rename(&data, &away).expect("it is there");
-            let error = disk.settle(&commit, failed(io::ErrorKind::StorageFull));
-            assert!(matches!(error, Err(StoreError::InDoubt { .. })), "{error:?}");
-            disk.ready().expect_err("it is not there");
-            std::fs::rename(&away, &data).expect("it is there");
-            let found = disk.ready().expect("it can be opened");
-            assert_eq!(found.is_some(), durable);
-        }
-    }
-}
+mod tests;

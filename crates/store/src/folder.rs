@@ -10,11 +10,15 @@
 //!
 //! A folder is a store once `data` is there, and `data` is the last thing to get its name. A
 //! process that is killed while it makes a store leaves nothing that another would take for one.
+//!
+//! What is stored may be secret, and fjall makes its files as the umask says. So the folder is
+//! closed to everybody else before anything is put into it, and again whenever it is opened.
 
 use crate::mark::Mark;
 use crate::{Revision, StoreError};
 use std::fs::{self, File, TryLockError};
 use std::io;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// The format that this program reads and writes. It changes whenever an older program could
@@ -28,6 +32,11 @@ const MARK: &str = "mark";
 const DATA: &str = "data";
 const DATA_UNFINISHED: &str = "data.new";
 
+/// Nobody but the owner gets past the folder, so nobody gets at what is below it.
+const FOLDER_MODE: u32 = 0o700;
+/// The same for the files of this module, should the folder be opened up by hand.
+const FILE_MODE: u32 = 0o600;
+
 /// A store's folder, locked.
 #[derive(Debug)]
 pub(crate) struct Folder {
@@ -40,13 +49,18 @@ pub(crate) struct Folder {
 impl Folder {
     /// Takes hold of a folder that is a store, or could become one.
     pub(crate) fn lock(path: &Path) -> Result<Self, StoreError> {
-        fs::create_dir_all(path).map_err(StoreError::io("create the store's folder"))?;
+        fs::DirBuilder::new()
+            .recursive(true)
+            .mode(FOLDER_MODE)
+            .create(path)
+            .map_err(StoreError::io("create the store's folder"))?;
         let path = path.canonicalize().map_err(StoreError::io("find the store's folder"))?;
         refuse_strangers(&path)?;
         let lock = File::options()
             .create(true)
             .truncate(false)
             .write(true)
+            .mode(FILE_MODE)
             .open(path.join(LOCK))
             .map_err(StoreError::io("open the store's lock"))?;
         match lock.try_lock() {
@@ -71,6 +85,7 @@ impl Folder {
             return Ok(());
         }
         self.refuse_remains()?;
+        restrict(&self.path, FOLDER_MODE)?;
         let unfinished = self.path.join(DATA_UNFINISHED);
         match fs::remove_dir_all(&unfinished) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -106,6 +121,16 @@ impl Folder {
         Err(StoreError::UnknownFormat { folder: self.path.clone(), found, known: FORMAT })
     }
 
+    /// Closes a folder that is known to be a store to everybody but its owner. A folder that
+    /// cannot be closed is not used.
+    pub(crate) fn close_to_others(&self) -> Result<(), StoreError> {
+        restrict(&self.path, FOLDER_MODE)?;
+        for name in [LOCK, FORMAT_FILE, MARK] {
+            restrict(&self.path.join(name), FILE_MODE)?;
+        }
+        Ok(())
+    }
+
     /// The store's mark.
     pub(crate) fn mark(&self) -> Result<Mark, StoreError> {
         Mark::open(&self.path.join(MARK))
@@ -138,6 +163,19 @@ impl Folder {
             None => Ok(()),
         }
     }
+}
+
+/// Sets the permissions of something that is there, unless they are these already.
+fn restrict(path: &Path, mode: u32) -> Result<(), StoreError> {
+    let set = || {
+        let mut permissions = fs::metadata(path)?.permissions();
+        if permissions.mode() & 0o777 == mode {
+            return Ok(());
+        }
+        permissions.set_mode(mode);
+        fs::set_permissions(path, permissions)
+    };
+    set().map_err(StoreError::io("close the store's folder to others"))
 }
 
 /// Refuses a folder that holds what no store holds, before anything is made in it.

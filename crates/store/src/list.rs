@@ -3,7 +3,7 @@
 
 use crate::shared::Shared;
 use crate::{Entry, Revision, StoreError};
-use std::ops::Bound;
+use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
 /// How many keys are looked at under one hold of the lock. At some 50 ns a key that is 3 µs,
@@ -12,7 +12,7 @@ use std::sync::Arc;
 const STEP_KEYS: usize = 64;
 
 /// Which part of a list is wanted.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page {
     /// The revision to list at; `None`: the newest. The pages of one list are consistent if
     /// each asks for the revision of the first.
@@ -21,6 +21,15 @@ pub struct Page {
     pub after: Option<Arc<str>>,
     /// The most entries; `None`: all.
     pub limit: Option<usize>,
+    /// Whether to count what comes after the page. That looks at every key that is left, so
+    /// who reads a long list to its end page by page had better not.
+    pub counts_rest: bool,
+}
+
+impl Default for Page {
+    fn default() -> Self {
+        Page { at: None, after: None, limit: None, counts_rest: true }
+    }
 }
 
 /// A list, or a page of one, as of one revision.
@@ -30,8 +39,16 @@ pub struct Listing {
     pub entries: Vec<Arc<Entry>>,
     /// The revision that the list is as of.
     pub revision: Revision,
-    /// How many more entries there are after the last of these.
+    /// How many more entries there are after the last of these. If the page does not count
+    /// them, 1 stands for any number but none.
     pub remaining: usize,
+}
+
+impl Listing {
+    /// Whether there are more entries after the last of these.
+    pub fn has_more(&self) -> bool {
+        self.remaining > 0
+    }
 }
 
 /// Lists the keys that start with `prefix`.
@@ -43,9 +60,10 @@ pub(crate) fn list(shared: &Shared, prefix: &str, page: Page) -> Result<Listing,
     walk(shared, prefix, after, reader.revision, |entry| {
         if listing.entries.len() < limit {
             listing.entries.push(entry.clone());
-        } else {
-            listing.remaining += 1;
+            return ControlFlow::Continue(());
         }
+        listing.remaining += 1;
+        if page.counts_rest { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     });
     Ok(listing)
 }
@@ -58,17 +76,21 @@ pub(crate) fn count(
 ) -> Result<usize, StoreError> {
     let reader = shared.reader(at)?;
     let mut count = 0;
-    walk(shared, prefix, None, reader.revision, |_| count += 1);
+    walk(shared, prefix, None, reader.revision, |_| {
+        count += 1;
+        ControlFlow::Continue(())
+    });
     Ok(count)
 }
 
-/// Visits the entries under `prefix` as of a revision that a reader is at.
+/// Visits the entries under `prefix` as of a revision that a reader is at, until it is told to
+/// stop.
 fn walk(
     shared: &Shared,
     prefix: &str,
     after: Option<Arc<str>>,
     revision: Revision,
-    mut visit: impl FnMut(&Arc<Entry>),
+    mut visit: impl FnMut(&Arc<Entry>) -> ControlFlow<()>,
 ) {
     let mut last = after;
     loop {
@@ -80,8 +102,10 @@ fn walk(
             if !key.starts_with(prefix) {
                 return;
             }
-            if let Some(entry) = entry {
-                visit(entry);
+            if let Some(entry) = entry
+                && visit(entry).is_break()
+            {
+                return;
             }
             seen += 1;
             newest_key = Some(key.clone());
@@ -93,5 +117,35 @@ fn walk(
         drop(memory);
         // The committer may have been waiting for the lock, and for a processor to run on.
         std::thread::yield_now();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::commit::Commit;
+    use crate::memory::Memory;
+    use crate::stage::Stage;
+    use crate::{Options, Write};
+
+    #[test]
+    fn a_walk_ends_where_it_is_told_to() {
+        let shared = Shared::new(Memory::new());
+        let commit = {
+            let memory = shared.read();
+            let mut stage = Stage::new(&memory);
+            for number in 0..1000 {
+                let write = Write::create(format!("/{number:03}"), "value");
+                stage.add(&[write]).expect("nothing is in the way");
+            }
+            Commit::plan(&memory, stage.into_changes(), None, &Options::default())
+        };
+        shared.publish(&commit);
+        let mut visited = 0;
+        walk(&shared, "/", None, commit.revision, |_| {
+            visited += 1;
+            if visited == 100 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        assert_eq!(visited, 100);
     }
 }

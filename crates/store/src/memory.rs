@@ -26,7 +26,8 @@ pub(crate) struct Memory {
     /// The kept changes in order, without gaps, up to the newest. While a list is under way at
     /// an older revision there may be some below the floor, too.
     changes: VecDeque<Arc<Change>>,
-    /// The bytes of the changes above the floor.
+    /// The bytes that the changes above the floor hold on to: themselves, and every value that
+    /// was put or superseded by one of them, once.
     window_bytes: usize,
 }
 
@@ -114,12 +115,7 @@ impl Memory {
         for change in &commit.changes {
             self.apply(change.clone());
         }
-        let dropped: usize = self
-            .changes_after(self.floor.revision)
-            .take_while(|change| change.revision <= commit.floor.revision)
-            .map(|change| change.bytes())
-            .sum();
-        self.window_bytes -= dropped;
+        self.window_bytes = commit.window_bytes;
         self.floor = commit.floor;
     }
 
@@ -127,7 +123,7 @@ impl Memory {
     pub(crate) fn apply(&mut self, change: Arc<Change>) {
         assert_eq!(change.revision, self.revision.next(), "revisions have no gaps");
         self.revision = change.revision;
-        self.window_bytes += change.bytes();
+        self.window_bytes += change.added_bytes(self.floor.revision);
         let slot = self.slots.entry(change.key.clone()).or_default();
         slot.live = change.after.clone();
         slot.past.push_back(change.clone());

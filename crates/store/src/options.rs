@@ -18,7 +18,8 @@ pub struct Options {
     /// The most changes that are kept for watches and for reads at older revisions. One commit
     /// may exceed it until the next one.
     pub window_changes: usize,
-    /// The most bytes of changes that are kept, likewise.
+    /// The most bytes of changes that are kept, likewise: the changes with the values that they
+    /// put, and those that they superseded.
     pub window_bytes: usize,
     /// How many bytes fjall gathers before it writes a table. It is fixed when the folder is
     /// created.

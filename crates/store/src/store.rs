@@ -1,7 +1,7 @@
 //! The store as its users see it. It knows nothing of how requests are carried out.
 
 use crate::committer::{Answer, Committer, QUEUE_REQUESTS, Request};
-use crate::disk::Disk;
+use crate::disk::{Disk, RealOs};
 use crate::list;
 use crate::memory::Memory;
 use crate::shared::Shared;
@@ -41,7 +41,7 @@ impl Store {
     /// [`StoreError::UnknownFormat`] if it is not ours, [`StoreError::Corrupted`] if it is
     /// damaged, and [`StoreError::Io`].
     pub fn open(folder: impl AsRef<Path>, options: Options) -> Result<Self, StoreError> {
-        let (disk, memory) = Disk::open(folder.as_ref(), &options)?;
+        let (disk, memory) = Disk::open(folder.as_ref(), &options, Arc::new(RealOs))?;
         Self::start(memory, Some(disk), options)
     }
 
@@ -167,6 +167,12 @@ impl Store {
         self.inner.shared.read().floor().revision
     }
 
+    /// Whether no write can be taken any more: the store was closed, or its thread has ended.
+    /// Reads go on. For health checks; a full disk does not close a store.
+    pub fn is_closed(&self) -> bool {
+        self.inner.requests.as_ref().is_none_or(mpsc::Sender::is_closed)
+    }
+
     /// Finishes the writes under way, refuses later ones, and lets go of the folder, so that it
     /// can be opened again. Watches deliver what they have, then end. Reads go on.
     ///
@@ -199,5 +205,100 @@ impl Drop for Inner {
             // A panic of the thread was reported by the thread.
             let _ = committer.join();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::Os;
+    use fjall::{Database, PersistMode};
+    use std::pin::Pin;
+    use std::sync::Mutex;
+    use std::sync::mpsc::{Receiver, Sender, channel};
+    use std::task::{Context, Poll, Waker};
+
+    /// An operating system that says when a commit is about to be synced, and does so when it
+    /// is told to.
+    #[derive(Debug)]
+    struct HeldOs {
+        begun: Mutex<Sender<()>>,
+        released: Mutex<Receiver<()>>,
+    }
+
+    impl Os for HeldOs {
+        fn sync(&self, database: &Database, mode: PersistMode) -> fjall::Result<()> {
+            if mode == PersistMode::SyncData {
+                self.begun.lock().expect("no panic").send(()).expect("the test listens");
+                let released = self.released.lock().expect("no panic").recv();
+                released.expect("the test wants it to be synced");
+            }
+            RealOs.sync(database, mode)
+        }
+
+        fn now(&self) -> std::time::Instant {
+            RealOs.now()
+        }
+    }
+
+    /// A store, the news that a commit is written and not yet synced, and what lets it go on.
+    fn held(folder: &Path) -> (Store, Receiver<()>, Sender<()>) {
+        let ((begun, has_begun), (release, released)) = (channel(), channel());
+        let os = HeldOs { begun: Mutex::new(begun), released: Mutex::new(released) };
+        let options = Options::default();
+        let (disk, memory) = Disk::open(folder, &options, Arc::new(os)).expect("an empty folder");
+        let store = Store::start(memory, Some(disk), options).expect("a thread can be started");
+        (store, has_begun, release)
+    }
+
+    fn poll<F: Future>(future: &mut Pin<Box<F>>) -> Poll<F::Output> {
+        future.as_mut().poll(&mut Context::from_waker(Waker::noop()))
+    }
+
+    #[tokio::test]
+    async fn nothing_is_acknowledged_or_read_before_its_sync_and_a_group_has_one_sync() {
+        const GROUP: usize = 50;
+        let folder = tempfile::tempdir().expect("a folder");
+        let (store, has_begun, release) = held(folder.path());
+        let mut watch = store.watch("", Revision::EMPTY).expect("nothing happened yet");
+        let mut first = Box::pin(store.write(Write::create("/first", "x")));
+        assert!(poll(&mut first).is_pending());
+        has_begun.recv().expect("it is written");
+        // These arrive while the first one is under way, so they make one group.
+        let write = |number| Box::pin(store.write(Write::create(format!("/{number}"), "x")));
+        let mut group: Vec<_> = (0..GROUP).map(write).collect();
+        for write in &mut group {
+            assert!(poll(write).is_pending());
+        }
+        assert!(poll(&mut first).is_pending(), "it is not synced");
+        assert!(store.get("/first").is_none());
+        assert!(watch.take().expect("it is kept").is_empty());
+
+        release.send(()).expect("it waits");
+        first.await.expect("it is synced");
+        has_begun.recv().expect("the group is written");
+        assert!(group.iter_mut().all(|write| poll(write).is_pending()), "it is not synced");
+        assert_eq!(store.count("", None).expect("the newest"), 1);
+        release.send(()).expect("it waits");
+        for write in group {
+            write.await.expect("it is synced");
+        }
+        assert_eq!(watch.take().expect("it is kept").len(), 1 + GROUP);
+        assert!(has_begun.try_recv().is_err(), "there was one sync for all of them");
+    }
+
+    #[tokio::test]
+    async fn a_store_whose_thread_has_ended_is_closed() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (store, _has_begun, release) = held(folder.path());
+        assert!(!store.is_closed());
+        // The sync panics without anybody to wait for.
+        drop(release);
+        let error = store.write(Write::create("/a", "x")).await.expect_err("it was under way");
+        assert!(matches!(error, StoreError::InDoubt { .. }), "{error:?}");
+        store.inner.requests.as_ref().expect("a handle is left").closed().await;
+        assert!(store.is_closed());
+        let error = store.write(Write::create("/b", "x")).await.expect_err("nobody carries it out");
+        assert!(matches!(error, StoreError::Closed), "{error:?}");
     }
 }

@@ -1,6 +1,8 @@
 //! The store as its users see it, one promise at a time.
 
-use std::process::Command;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::sync::Arc;
 use stint_store::{
     Condition, MAX_KEY_BYTES, MAX_TRANSACTION_BYTES, MAX_TRANSACTION_WRITES, MAX_VALUE_BYTES,
@@ -190,7 +192,9 @@ async fn a_closed_store_refuses_writes_ends_watches_and_goes_on_reading() {
     let store = Store::open(folder.path(), Options::default()).expect("an empty folder");
     let mut watch = store.watch("", Revision::EMPTY).expect("nothing happened yet");
     store.write(put("/a", "1")).await.expect("nothing is in the way");
+    assert!(!store.is_closed());
     store.close().await.expect("it was open");
+    assert!(store.is_closed());
     store.close().await.expect("closing twice is closing once");
     assert!(matches!(store.write(put("/a", "2")).await, Err(StoreError::Closed)));
     assert!(matches!(store.compact(Revision::EMPTY).await, Err(StoreError::Closed)));
@@ -219,30 +223,6 @@ async fn what_is_too_large_is_refused() {
     assert_eq!(store.transact(Vec::new()).await.expect("nothing is in the way"), []);
 }
 
-const SECOND: &str = "STINT_STORE_SECOND_FOLDER";
-
-#[test]
-fn a_second_process_on_the_same_folder_is_refused() {
-    if let Ok(folder) = std::env::var(SECOND) {
-        let error = Store::open(folder, Options::default()).expect_err("it is in use");
-        assert!(matches!(error, StoreError::InUse { .. }), "{error:?}");
-        assert!(error.to_string().contains("is in use by another process"), "{error}");
-        return;
-    }
-    let folder = tempfile::tempdir().expect("a folder");
-    let open = || Store::open(folder.path(), Options::default());
-    let store = open().expect("an empty folder");
-    let second = Command::new(std::env::current_exe().expect("a test has a file"))
-        .args(["--exact", "a_second_process_on_the_same_folder_is_refused"])
-        .env(SECOND, folder.path())
-        .output()
-        .expect("a test can start itself");
-    assert!(second.status.success(), "{}", String::from_utf8_lossy(&second.stdout));
-    assert!(matches!(open(), Err(StoreError::InUse { .. })), "nor twice in one process");
-    drop(store);
-    open().expect("it is free");
-}
-
 #[test]
 fn a_folder_of_another_format_or_with_something_else_in_it_is_left_alone() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -257,6 +237,38 @@ fn a_folder_of_another_format_or_with_something_else_in_it_is_left_alone() {
     let error = Store::open(folder.path(), Options::default()).expect_err("it is not empty");
     assert!(error.to_string().contains("it holds \"thesis.txt\""), "{error}");
     assert_eq!(std::fs::read_dir(folder.path()).expect("it is there").count(), 1);
+}
+
+#[test]
+fn nobody_else_can_look_into_a_store() {
+    let outer = tempfile::tempdir().expect("a folder");
+    let mode = |path: &Path| path.metadata().expect("it is there").permissions().mode() & 0o777;
+    let set = |path: &Path, mode| {
+        std::fs::set_permissions(path, Permissions::from_mode(mode)).expect("it is ours");
+    };
+    let folder = outer.path().join("missing");
+    let empty = outer.path().join("empty");
+    std::fs::create_dir(&empty).expect("there is room");
+    set(&empty, 0o755);
+    for folder in [&folder, &empty] {
+        let open = || drop(Store::open(folder, Options::default()).expect("it is a store"));
+        open();
+        assert_eq!(mode(folder), 0o700, "a new one");
+        let files = ["lock", "format", "mark"].map(|name| folder.join(name));
+        for file in &files {
+            assert_eq!(mode(file), 0o600, "{}", file.display());
+            set(file, 0o644);
+        }
+        set(folder, 0o755);
+        open();
+        assert_eq!(mode(folder), 0o700, "one that was open to others");
+        assert!(files.iter().all(|file| mode(file) == 0o600));
+    }
+    let strange = outer.path().join("strange");
+    std::fs::create_dir_all(strange.join("data")).expect("there is room");
+    set(&strange, 0o755);
+    Store::open(&strange, Options::default()).expect_err("it has no format");
+    assert_eq!(mode(&strange), 0o755, "what is not a store is left as it is");
 }
 
 #[tokio::test]

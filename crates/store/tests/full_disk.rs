@@ -8,10 +8,13 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
+use std::time::{Duration, Instant};
 use stint_store::{Condition, Options, Page, Store, StoreError, Write};
 
 const FOLDER: &str = "STINT_STORE_FULL_FOLDER";
 const FULL_BYTES: u64 = 300 * 1024;
+/// Far longer than the store's pause after a failure.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Runs one of the functions below, by the name of the test that calls this, in a child.
 fn in_child(test: &str) -> Option<String> {
@@ -65,8 +68,7 @@ async fn fill_and_recover(folder: &Path, options: Options) {
             assert_eq!(contents(&store), expected, "reads go on, and show what was accepted");
         }
         limit(Resource::Fsize, room);
-        let accepted = write(&store, &mut expected, step + 1).await;
-        assert!(accepted.is_ok(), "there is room again: {accepted:?}");
+        write_when_accepted(&store, &mut expected, step + 1).await;
         assert_eq!(contents(&store), expected);
     }
     let revision = store.revision();
@@ -94,7 +96,7 @@ fn a_write_whose_fate_cannot_be_looked_up_is_in_doubt_until_it_can() {
         assert_eq!(contents(&store), expected, "reads go on");
         limit(Resource::Fsize, room);
         limit(Resource::Nofile, files);
-        assert!(write(&store, &mut expected, 4).await.is_ok(), "there is room again");
+        write_when_accepted(&store, &mut expected, 4).await;
         // The one in doubt is there or not, but the same after a restart.
         let found = contents(&store);
         if found.contains_key("/key/2") {
@@ -122,6 +124,15 @@ async fn write(
     store.write(Write::put(key.as_str(), Condition::Any, value(step))).await?;
     expected.insert(key, value(step));
     Ok(())
+}
+
+/// Writes something now that there is room again. The store tries anew after a pause.
+async fn write_when_accepted(store: &Store, expected: &mut BTreeMap<String, Vec<u8>>, step: usize) {
+    let start = Instant::now();
+    while let Err(error) = write(store, expected, step).await {
+        assert!(matches!(error, StoreError::Io { .. }), "{error:?}");
+        assert!(start.elapsed() < PATIENCE, "there is room again: {error:?}");
+    }
 }
 
 fn value(step: usize) -> Vec<u8> {

@@ -295,11 +295,12 @@ impl Model {
     ) {
         let expected: Vec<_> = state.iter().filter(|(key, _)| key.starts_with(prefix)).collect();
         assert_eq!(store.count(prefix, Some(at)).expect("it is kept"), expected.len());
-        for limit in [None, Some(1), Some(3)] {
+        let pages = [(None, true), (Some(1), true), (Some(3), true), (Some(3), false)];
+        for (limit, counts_rest) in pages {
             let mut after = None;
             let mut found = Vec::new();
             loop {
-                let page = Page { at: Some(at), after: after.clone(), limit };
+                let page = Page { at: Some(at), after: after.clone(), limit, counts_rest };
                 let listing = store.list(prefix, page).expect("it is kept");
                 assert_eq!(listing.revision, at);
                 let Some(last) = listing.entries.last() else { break };
@@ -307,7 +308,9 @@ impl Model {
                 found.extend(
                     listing.entries.iter().map(|entry| (entry.key.to_string(), seen(entry))),
                 );
-                assert_eq!(found.len() + listing.remaining, expected.len());
+                let left = expected.len() - found.len();
+                assert_eq!(listing.remaining, if counts_rest { left } else { left.min(1) });
+                assert_eq!(listing.has_more(), left > 0);
             }
             let found: Vec<_> = found.iter().map(|(key, seen)| (key, seen)).collect();
             assert_eq!(found, expected, "{prefix:?} as of {at}");

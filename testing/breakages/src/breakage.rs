@@ -87,6 +87,12 @@ pub(crate) const BREAKAGES: &[Breakage] = &[
         broken: "(Some(last.failure_count), last.ignored_failure_count)",
     },
     Breakage {
+        name: "a replacement inherits an ignored failure as one that counts",
+        file: CREATION,
+        healthy: "(Some(last.failure_count), last.ignored_failure_count + 1)",
+        broken: "(Some(last.failure_count + 1), last.ignored_failure_count)",
+    },
+    Breakage {
         name: "an ignored failure is counted",
         file: "crates/ledger/src/pod_failure_policy.rs",
         healthy: "Verdict::Ignore => false,",
@@ -229,6 +235,30 @@ pub(crate) const BREAKAGES: &[Breakage] = &[
         file: CONTEXT,
         healthy: "if self.is_uncounted(&record.uid) || record.is_success_written {",
         broken: "if self.uncounted_failed.contains(&*record.uid) {",
+    },
+    Breakage {
+        name: "a Pod that was being written down as failed completes its index as well",
+        file: JOB,
+        healthy: "if !overtaken.is_empty()\n            || self.completed",
+        broken: "if self.completed",
+    },
+    Breakage {
+        name: "a success is taken back when its Pod says that it has failed",
+        file: "crates/ledger/src/pods.rs",
+        healthy: "(PodPhase::Succeeded, PodPhase::Failed) => PodPhase::Succeeded,",
+        broken: "(PodPhase::Succeeded, PodPhase::Failed) => PodPhase::Failed,",
+    },
+    Breakage {
+        name: "a list of indexes that somebody has spoilt is left so",
+        file: STATUS,
+        healthy: "if draft.status == self.acknowledged(job) && job.status.is_canonical {",
+        broken: "if draft.status == self.acknowledged(job) {",
+    },
+    Breakage {
+        name: "while no index can fail, one that had failed cannot succeed either",
+        file: CONTEXT,
+        healthy: "job.status.failed_indexes.clone().filter(|_| per_index.is_some());",
+        broken: "job.status.failed_indexes.clone();",
     },
     Breakage {
         name: "failures are judged before the Job is known",

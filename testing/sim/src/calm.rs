@@ -3,11 +3,13 @@
 //!
 //! Faults and users have stopped, so the Job must reach its end, and keep it.
 
+use stint_api::closed_set::JobConditionType;
+use stint_api::condition;
 use stint_api::feature_gates::Gate;
 use stint_ledger::pod_facts::PodPhase;
 
 use crate::api::Change;
-use crate::choice::{Choice, PodAct, UserAct};
+use crate::choice::{Choice, PodAct, Storm, UserAct};
 use crate::invariant::{Broken, Invariant, holds, rest};
 use crate::node;
 use crate::random::Random;
@@ -44,8 +46,11 @@ pub fn settle(world: &mut World) -> Result<(), Broken> {
     rest::check(world)
 }
 
-/// One leader of each kind, all gates on, and a Job that is allowed to go on.
+/// No refusals, one leader of each kind, all gates on, and a Job that is allowed to go on.
 fn end_chaos(world: &mut World) -> Result<(), Broken> {
+    for storm in Storm::ALL {
+        world.take(&Choice::Storm(storm, false))?;
+    }
     let leaders = world.first_leaders();
     for c in 0..world.controllers.len() {
         world.take(&Choice::Lead(c, leaders.contains(&c)))?;
@@ -58,6 +63,9 @@ fn end_chaos(world: &mut World) -> Result<(), Broken> {
     }
     let spec = world.api.now.job.as_ref().and_then(|job| job.job.spec.clone()).unwrap_or_default();
     if spec.suspend == Some(true) {
+        // Nobody but the Job ends its Pods.
+        come_to_rest(world)?;
+        rest::check_suspended(world)?;
         world.take(&Choice::User(UserAct::Resume))?;
     }
     if spec.parallelism == Some(0) {
@@ -128,9 +136,14 @@ fn step(world: &mut World, pass: u32) -> Result<bool, Broken> {
     Ok(has_moved)
 }
 
-/// What becomes of a Pod in calm times: its end depends on its uid alone.
+/// What becomes of a Pod in calm times: its end depends on its uid alone. Once the end of its
+/// Job is written, or while that is suspended, it runs until somebody deletes it.
 fn next_act(world: &World, name: &str, pass: u32) -> Option<PodAct> {
-    let facts = &world.api.pod(name)?.facts;
+    let pod = world.api.pod(name)?;
+    let facts = &pod.facts;
+    if !facts.is_deleted && pod.owner_uid().is_some_and(|uid| wants_no_pods(world, uid)) {
+        return None;
+    }
     let fates = world.scenario.fates;
     let uid: u64 = facts.uid.bytes().fold(0, |sum, byte| sum * 31 + u64::from(byte));
     let random = &mut Random::new(uid);
@@ -150,4 +163,14 @@ fn next_act(world: &World, name: &str, pass: u32) -> Option<PodAct> {
         PodPhase::Running => PodAct::Succeed,
     };
     node::can(facts, act, in_place).then_some(act)
+}
+
+fn wants_no_pods(world: &World, job_uid: &str) -> bool {
+    let Some(job) = world.api.job(job_uid).filter(|job| job.view.is_ok()) else {
+        return false;
+    };
+    let conditions = condition::of(job.job.status.as_ref());
+    job.job.spec.as_ref().is_some_and(|spec| spec.suspend == Some(true))
+        || condition::is_true(conditions, JobConditionType::SuccessCriteriaMet)
+        || condition::is_true(conditions, JobConditionType::FailureTarget)
 }

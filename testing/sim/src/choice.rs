@@ -57,6 +57,8 @@ pub enum Choice {
     CollectJob,
     /// A user does something.
     User(UserAct),
+    /// A refusal that lasts begins, or ends.
+    Storm(Storm, bool),
     /// So many milliseconds pass, and controllers that asked to be woken are.
     Wait(u32),
 }
@@ -140,6 +142,32 @@ impl Weather {
     ];
 }
 
+/// What the API refuses for as long as it lasts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Storm {
+    /// A webhook denies every Pod.
+    PodsDenied,
+    /// A quota is full.
+    QuotaFull,
+    /// Every status is refused, with 422 or 403.
+    StatusRefused,
+}
+
+impl Storm {
+    /// Every kind.
+    pub const ALL: [Storm; 3] = [Storm::PodsDenied, Storm::QuotaFull, Storm::StatusRefused];
+
+    /// How a request is refused while this lasts; not at all, if it is about something else.
+    pub fn refuses(self, kind: &OpKind) -> Option<Weather> {
+        match (self, kind) {
+            (Storm::PodsDenied, OpKind::CreatePod(_)) => Some(Weather::Rejected),
+            (Storm::QuotaFull, OpKind::CreatePod(_)) => Some(Weather::Quota),
+            (Storm::StatusRefused, OpKind::WriteStatus { .. }) => Some(Weather::Rejected),
+            (Storm::PodsDenied | Storm::QuotaFull | Storm::StatusRefused, _other) => None,
+        }
+    }
+}
+
 /// What happens to a Pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PodAct {
@@ -163,6 +191,8 @@ pub enum PodAct {
     MarkFailed,
     /// Having failed, it turns out to have succeeded.
     Recant,
+    /// Having succeeded, it turns out to have failed.
+    Relapse,
     /// It gets a node, runs, and ends with this exit code, all in one step.
     EndAtOnce(u8),
 }
@@ -206,6 +236,8 @@ pub enum UserAct {
     Squat(u32, u32),
     /// Adds nonsense to the completed indexes.
     CorruptIndexes,
+    /// Adds nonsense to the failed indexes.
+    CorruptFailedIndexes,
     /// Adds a uid to the uncounted Pods that no Pod has.
     ForgeUncounted,
 }
@@ -250,6 +282,8 @@ impl fmt::Display for Choice {
             Choice::CollectPod(name) => write!(f, "collector: {name}"),
             Choice::CollectJob => write!(f, "collector: the Job"),
             Choice::User(act) => write!(f, "user: {act:?}"),
+            Choice::Storm(storm, true) => write!(f, "the API: {storm:?} begins"),
+            Choice::Storm(storm, false) => write!(f, "the API: {storm:?} ends"),
             Choice::Wait(millis) => write!(f, "{millis} ms pass"),
         }
     }

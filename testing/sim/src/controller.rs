@@ -67,6 +67,8 @@ pub struct Controller {
     pub ledgers: BTreeMap<String, JobLedger>,
     /// How far the Job watch has come.
     pub jobs_cursor: u64,
+    /// How far it had come when it had come furthest.
+    pub jobs_told: u64,
     /// How far the Pod watch has come.
     pub pods_cursor: u64,
     /// The version of the Pod list that the ledgers began with, and the API's own then.
@@ -100,6 +102,7 @@ impl Controller {
             is_leading: false,
             ledgers: BTreeMap::new(),
             jobs_cursor: 0,
+            jobs_told: 0,
             pods_cursor: 0,
             began_at: (0, 0),
             flights: Vec::new(),
@@ -131,6 +134,7 @@ impl Controller {
         self.end_in_doubt.clear();
         self.answered.clear();
         self.last_pod = None;
+        self.jobs_told = 0;
         self.failed_requests.1.clear();
         self.is_leading = false;
         let flights = std::mem::take(&mut self.flights);
@@ -148,11 +152,14 @@ impl Controller {
     /// was known and is not in a list is said to be gone as of that list.
     pub fn relist(&mut self, api: &Api, jobs_version: u64, pods_version: u64) {
         self.jobs_cursor = jobs_version;
+        self.jobs_told = self.jobs_told.max(jobs_version);
         self.pods_cursor = pods_version;
         let job = api.list(jobs_version).job;
         let kept = job.as_ref().map(|job| job.uid.clone());
+        // A ledger may know of a Job that an older list has made the watch forget.
+        let known: BTreeSet<&String> = self.known_jobs.iter().chain(self.ledgers.keys()).collect();
         let gone: Vec<String> =
-            self.known_jobs.iter().filter(|uid| Some(*uid) != kept.as_ref()).cloned().collect();
+            known.into_iter().filter(|uid| Some(*uid) != kept.as_ref()).cloned().collect();
         for uid in gone {
             self.lose_job(&uid, jobs_version);
         }
@@ -192,6 +199,7 @@ impl Controller {
         while self.jobs_cursor < api.version() {
             let change = &api.since(self.jobs_cursor)[0];
             self.jobs_cursor += 1;
+            self.jobs_told = self.jobs_told.max(self.jobs_cursor);
             match change {
                 Change::Job(job) => {
                     self.see_job(job);

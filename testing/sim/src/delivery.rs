@@ -83,7 +83,7 @@ impl World {
             self.controllers[c].note_end(job);
             self.controllers[c].end_in_doubt.remove(&flight.job_uid);
         }
-        let seen = self.controllers[c].jobs_cursor;
+        let seen = self.controllers[c].jobs_told;
         let is_overtaken = match &flight.kind {
             // Whoever has seen the Job change knows that it can no longer be written.
             OpKind::WriteStatus { version, .. } => {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use k8s_openapi::api::batch::v1::JobStatus;
 use stint_api::closed_set::JobConditionType;
 use stint_api::condition;
-use stint_ledger::pod_facts::PodFacts;
+use stint_ledger::pod_facts::{PodFacts, PodPhase};
 
 use crate::api::{Api, Change, StoredJob, StoredPod};
 use crate::choice::ControllerId;
@@ -77,6 +77,19 @@ impl PodLife {
         self.entries.iter().find(|pod| is_so(&pod.facts)).map(|pod| &**pod)
     }
 
+    /// Since when it was said to have succeeded, if it turned out to have failed.
+    pub fn relapsed(&self) -> Option<u64> {
+        let succeeded = self.first(|facts| facts.phase == PodPhase::Succeeded)?.facts.version;
+        let is_later = |facts: &PodFacts| facts.version > succeeded;
+        self.first(|facts| facts.phase == PodPhase::Failed && is_later(facts)).map(|_| succeeded)
+    }
+
+    /// Whether it was said to have succeeded, and to have failed.
+    pub fn has_changed_its_mind(&self) -> bool {
+        self.first(|facts| facts.phase == PodPhase::Succeeded).is_some()
+            && self.first(|facts| facts.phase == PodPhase::Failed).is_some()
+    }
+
     /// Whether a Job ever controlled it.
     pub fn was_of(&self, job_uid: &str) -> bool {
         self.entries.iter().any(|pod| pod.owner_uid() == Some(job_uid))
@@ -108,6 +121,8 @@ pub struct JobLife {
     pub listed: BTreeMap<String, (u64, Actor)>,
     /// Whether a user wrote its status.
     pub is_corrupted: bool,
+    /// Whether a request that its sender had given up wrote its status.
+    pub was_written_late: bool,
 }
 
 impl JobLife {
@@ -168,6 +183,20 @@ impl History {
         self.pods.values().map(|life| &**life).filter(move |life| life.was_of(job_uid))
     }
 
+    /// Whether a user made a Pod that a Job may take for its own, or changed one of its Pods;
+    /// given an index, one that has it or lost it.
+    pub fn is_meddled_with(&self, job_uid: &str, index: Option<u32>) -> bool {
+        self.pods.values().filter(|pod| pod.is_tampered).any(|pod| {
+            let has_index =
+                |it: &StoredPod| index.is_none() || [index, None].contains(&it.facts.index);
+            let leads_here = |it: &StoredPod| {
+                it.owner_uid() == Some(job_uid) || it.label_uid.as_deref() == Some(job_uid)
+            };
+            pod.entries.iter().any(|it| leads_here(it))
+                && pod.entries.iter().any(|it| has_index(it))
+        })
+    }
+
     fn see_job(&mut self, job: &Arc<StoredJob>, actor: Actor) {
         let life = Arc::make_mut(self.jobs.entry(job.uid.clone()).or_default());
         if let Some(old) = life.entries.last() {
@@ -180,6 +209,7 @@ impl History {
             }
             life.is_corrupted |= actor == Actor::User && old.job.status != job.job.status;
         }
+        life.was_written_late |= actor == Actor::Late;
         for (uid, _) in uncounted(job.job.status.as_ref()) {
             life.listed.entry(uid.to_owned()).or_insert((job.version, actor));
         }

@@ -1,9 +1,11 @@
 //! What must always hold, by name, and why.
 //!
 //! The checks are in the modules below, by the moment at which they are made: `pods` when a
-//! request about Pods is sent or carried out, `status` when a status is written, `pace` when
-//! a ledger is asked, `rest` when everything has come to rest. None of them asks a ledger.
+//! request about Pods is sent or carried out, `inheritance` when a Pod is created, `status`
+//! when a status is written, `pace` when a ledger is asked, `rest` when everything has come to
+//! rest. None of them asks a ledger.
 
+pub mod inheritance;
 pub mod pace;
 pub mod pods;
 pub mod rest;
@@ -34,6 +36,8 @@ pub enum Invariant {
     NoStrandedFinalizer,
     /// An index fails only after its limit of failures.
     IndexFailures,
+    /// A new Pod of an index has one failure more than the Pod before it.
+    InheritsFailures,
     /// An index has one live Pod when only failed Pods are replaced.
     OneLivePodPerIndex,
     /// No more Pods are active than wanted.
@@ -42,6 +46,8 @@ pub enum Invariant {
     NoPodAfterTheEnd,
     /// A Job is not finished while it has Pods.
     NotFinishedWhileBusy,
+    /// At rest a suspended Job has no active Pods.
+    SuspendedIsIdle,
     /// Conditions follow the diagram of KEP-3998.
     ConditionOrder,
     /// An end has its reason in the status it is written with.
@@ -72,7 +78,7 @@ pub enum Invariant {
 
 impl Invariant {
     /// All of them.
-    pub const ALL: [Invariant; 27] = [
+    pub const ALL: [Invariant; 29] = [
         Invariant::CountedOnce,
         Invariant::CounterGrowsByItsList,
         Invariant::CountedWithoutFinalizer,
@@ -83,10 +89,12 @@ impl Invariant {
         Invariant::FinalizerAccounted,
         Invariant::NoStrandedFinalizer,
         Invariant::IndexFailures,
+        Invariant::InheritsFailures,
         Invariant::OneLivePodPerIndex,
         Invariant::NotMoreThanWanted,
         Invariant::NoPodAfterTheEnd,
         Invariant::NotFinishedWhileBusy,
+        Invariant::SuspendedIsIdle,
         Invariant::ConditionOrder,
         Invariant::EndIsJustified,
         Invariant::EndPrecedence,
@@ -115,10 +123,12 @@ impl Invariant {
             Invariant::FinalizerAccounted => "finalizer-accounted",
             Invariant::NoStrandedFinalizer => "no-stranded-finalizer",
             Invariant::IndexFailures => "index-failures",
+            Invariant::InheritsFailures => "inherits-failures",
             Invariant::OneLivePodPerIndex => "one-live-pod-per-index",
             Invariant::NotMoreThanWanted => "not-more-than-wanted",
             Invariant::NoPodAfterTheEnd => "no-pod-after-the-end",
             Invariant::NotFinishedWhileBusy => "not-finished-while-busy",
+            Invariant::SuspendedIsIdle => "suspended-is-idle",
             Invariant::ConditionOrder => "condition-order",
             Invariant::EndIsJustified => "end-is-justified",
             Invariant::EndPrecedence => "end-precedence",
@@ -167,6 +177,12 @@ impl Invariant {
                 "backoffLimitPerIndex promises limit plus one tries; excused where failure counts \
                  were stripped"
             }
+            Invariant::InheritsFailures => {
+                "the failures of an index are counted from Pod to Pod and nowhere else; excused \
+                 where users made or changed Pods of the index, by requests of the past, by two \
+                 leaders, by the gate of limits per index, and for a Job or an index that was \
+                 given up"
+            }
             Invariant::OneLivePodPerIndex => {
                 "two Pods would do the work of one index; excused by Pods that users made or \
                  changed, by requests of the past, by two leaders, and by the gate of replacement \
@@ -179,6 +195,9 @@ impl Invariant {
             Invariant::NoPodAfterTheEnd => "it would run for nothing; nothing excuses it",
             Invariant::NotFinishedWhileBusy => {
                 "a finished Job is not looked at again; excused by Pods that others made unseen"
+            }
+            Invariant::SuspendedIsIdle => {
+                "who suspends a Job wants its resources back; nothing excuses it"
             }
             Invariant::ConditionOrder => "clients act on conditions once; nothing excuses it",
             Invariant::EndIsJustified => "an end cannot be taken back; nothing but forgery excuses",

@@ -17,6 +17,7 @@ pub mod choice;
 pub mod controller;
 pub mod delivery;
 pub mod exhaustive;
+pub mod fate;
 pub mod fingerprint;
 pub mod history;
 pub mod invariant;

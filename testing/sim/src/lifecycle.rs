@@ -51,6 +51,7 @@ impl World {
         let (jobs, pods) = (self.version_before(jobs), self.version_before(pods));
         self.late.extend(self.controllers[c].stop());
         self.controllers[c].start(&self.api, jobs, pods);
+        self.starts.push(self.api.version());
         self.ask_all(c).map(|()| true)
     }
 
@@ -76,12 +77,13 @@ impl World {
         let version = self.api.version();
         if is_leading {
             self.controllers[c].start(&self.api, version, version);
+            self.starts.push(version);
         } else {
             self.late.extend(self.controllers[c].stop());
         }
-        for manager in [Manager::BuiltIn, Manager::Custom] {
-            let is_leader = |it: &&Controller| it.is_leading && it.manager == manager;
-            self.loosened.two_leaders |= self.controllers.iter().filter(is_leader).count() > 1;
+        if self.has_two_leaders() {
+            let lives = self.history.jobs.iter().filter(|(_, job)| job.deleted_at.is_none());
+            self.loosened.two_leaders.extend(lives.map(|(uid, _)| uid.clone()));
         }
         self.ask_all(c).map(|()| true)
     }
@@ -93,6 +95,14 @@ impl World {
         self.controllers[c].clock_offset += seconds;
         self.loosened.clock_jumped = true;
         self.ask_all(c).map(|()| true)
+    }
+
+    /// Whether two controllers of a kind lead now.
+    pub(crate) fn has_two_leaders(&self) -> bool {
+        [Manager::BuiltIn, Manager::Custom].into_iter().any(|manager| {
+            let is_leader = |it: &&Controller| it.is_leading && it.manager == manager;
+            self.controllers.iter().filter(is_leader).count() > 1
+        })
     }
 
     fn leads(&self, c: ControllerId) -> bool {

@@ -46,6 +46,10 @@ struct Args {
     #[arg(long, conflicts_with_all = ["seeds", "from", "seed"])]
     exhaustive: bool,
 
+    /// With --exhaustive: only the worlds with this in their name (may be repeated)
+    #[arg(long, value_name = "PART", requires = "exhaustive")]
+    world: Vec<String>,
+
     /// With --exhaustive: stop a search after so many states
     #[arg(long, default_value_t = 5_000_000, value_name = "N")]
     max_states: usize,
@@ -65,7 +69,7 @@ fn main() -> ExitCode {
     std::panic::set_hook(Box::new(|_| {}));
     let options = Options { ignored: args.ignore.iter().copied().collect(), ..Options::default() };
     match args.seed {
-        _ if args.exhaustive => search_all(args.max_states, &options),
+        _ if args.exhaustive => search_all(&args.world, args.max_states, &options),
         Some(seed) => replay(seed, args.whole, &options),
         None => {
             let from = args.from.unwrap_or_else(fresh_seed);
@@ -136,8 +140,12 @@ fn show(run: &Run) {
     }
 }
 
-fn search_all(max_states: usize, options: &Options) -> ExitCode {
-    let cases: Vec<Case> = Case::all().iter().flat_map(Case::ladder).collect();
+fn search_all(wanted: &[String], max_states: usize, options: &Options) -> ExitCode {
+    let is_wanted = |case: &&Case| {
+        wanted.is_empty() || wanted.iter().any(|part| case.name.contains(part.as_str()))
+    };
+    let worlds = Case::all();
+    let cases: Vec<Case> = worlds.iter().filter(is_wanted).flat_map(Case::ladder).collect();
     let next = AtomicUsize::new(0);
     let states = AtomicUsize::new(0);
     let worker = || {

@@ -25,6 +25,9 @@ impl World {
             menu.push((3, Choice::ApplyLate(flight.key.clone())));
             menu.push((2, Choice::DropLate(flight.key.clone())));
         }
+        if let Some(storm) = self.scenario.faults.storm {
+            menu.push((1, Choice::Storm(storm, !self.storms.contains(&storm))));
+        }
         self.add_pods(random, &mut menu);
         self.add_users(random, &mut menu);
         let millis = [100, 1_000, 5_000, 20_000][random.below(4) as usize];
@@ -108,6 +111,10 @@ impl World {
             };
             if facts.phase == PodPhase::Failed {
                 add(faults.recant, PodAct::Recant);
+            } else if facts.phase == PodPhase::Succeeded {
+                add(faults.relapse, PodAct::Relapse);
+            } else if facts.is_terminating() && self.is_stuck(&facts.uid) {
+                // It ends in the calm.
             } else if facts.is_terminating() {
                 add(3, PodAct::Terminate(false));
                 add(1, PodAct::Terminate(true));
@@ -130,6 +137,12 @@ impl World {
         if self.api.now.job.as_ref().is_some_and(|job| job.deletion.is_some()) {
             menu.push((6, Choice::CollectJob));
         }
+    }
+
+    /// Whether a Pod does not end once it is deleted, as long as there are faults.
+    fn is_stuck(&self, uid: &str) -> bool {
+        let number: u64 = uid.bytes().fold(7, |sum, byte| sum.wrapping_mul(31) + u64::from(byte));
+        Random::new(number).chance(u64::from(self.scenario.faults.stuck))
     }
 
     fn add_users(&self, random: &mut Random, menu: &mut Menu) {
@@ -168,6 +181,8 @@ impl World {
                 (UserKind::Corrupt, _) => {
                     let is_indexed = self.scenario.spec["completionMode"] == "Indexed";
                     add(u32::from(is_indexed), UserAct::CorruptIndexes);
+                    let has_list = !self.scenario.spec["backoffLimitPerIndex"].is_null();
+                    add(u32::from(has_list), UserAct::CorruptFailedIndexes);
                     add(1, UserAct::ForgeUncounted);
                 }
                 (UserKind::DeletePod, Some(pod)) => add(3, UserAct::DeletePod(pod.clone())),

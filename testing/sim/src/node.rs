@@ -27,6 +27,7 @@ pub fn can(facts: &PodFacts, act: PodAct, restarts_in_place: bool) -> bool {
         PodAct::Terminate(_) => facts.is_terminating() && facts.is_scheduled,
         PodAct::MarkFailed => facts.is_terminating() && !facts.is_scheduled,
         PodAct::Recant => facts.phase == PodPhase::Failed && facts.is_scheduled,
+        PodAct::Relapse => facts.phase == PodPhase::Succeeded,
     }
 }
 
@@ -76,6 +77,7 @@ impl World {
                 }
                 PodAct::Terminate(true) | PodAct::Recant => end(PodPhase::Succeeded, 0),
                 PodAct::Terminate(false) => end(PodPhase::Failed, 143),
+                PodAct::Relapse => end(PodPhase::Failed, 1),
                 // The Pod collector knows of no exit code.
                 PodAct::MarkFailed => facts.phase = PodPhase::Failed,
             }

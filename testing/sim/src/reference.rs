@@ -1,8 +1,9 @@
 //! What a Job's end should be, computed slowly and simply from the history.
 //!
 //! Nothing here is the ledger's: failures are judged from the wire types, and every Pod's
-//! fate is read from what the API stored. A fate is exact unless one of a few things
-//! happened, each named in [`Fate`], that leave it to the moment at which the ledger looked.
+//! fate (`fate.rs`) is read from what the API stored. A fate is exact unless one of a few
+//! things happened, each named in [`crate::fate::Fate`], that leave it to the moment at which
+//! the ledger looked.
 
 use k8s_openapi::api::batch::v1::{JobSpec, JobStatus, SuccessPolicyRule};
 use stint_api::feature_gates::Gate;
@@ -11,6 +12,7 @@ use stint_ledger::pod_facts::{PodFacts, PodPhase};
 
 use crate::api::{StoredJob, StoredPod};
 use crate::controller::Flight;
+use crate::fate::{Class, fate};
 use crate::history::{Actor, JobLife, PodLife, Tally, uncounted};
 use crate::invariant::status::indexes;
 use crate::invariant::{Checked, Invariant, holds};
@@ -64,72 +66,6 @@ pub fn judge(job: &StoredJob, facts: &PodFacts, fail_index_is_on: bool) -> Verdi
     Verdict::Count
 }
 
-/// Whether a Pod counts as something.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Class {
-    /// It does.
-    Must,
-    /// It does, or does not: see [`Fate`].
-    May,
-    /// It does not.
-    Never,
-}
-
-/// What a Pod counts as.
-///
-/// It is left to the moment (`May`) for a Pod that a user tampered with; that a request of
-/// the past made, perhaps when nobody looked for Pods any more; that changed its
-/// mind, since its failure may have been listed before; that was being deleted when it lost
-/// its finalizer or before it succeeded, since a deletion alone may count; that was deleted
-/// after the success of its Job was written; or whose index an elastic Job gave up for a
-/// while.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fate {
-    /// As a success.
-    pub success: Class,
-    /// As a failure.
-    pub failure: Class,
-}
-
-/// The fate of a Pod for a Job that has ended.
-pub fn fate(job: &JobLife, pod: &PodLife) -> Fate {
-    let end = job.finished_at.unwrap_or(u64::MAX);
-    let spec = job.at_its_end().job.spec.as_ref().expect("a Job has a spec");
-    let is_indexed = spec.completion_mode.as_deref() == Some("Indexed");
-    let limit = u32::try_from(spec.completions.unwrap_or(0)).unwrap_or(0);
-    let index = pod.last().facts.index;
-    let both = |class| Fate { success: class, failure: class };
-    if pod.is_tampered || pod.made_by == Actor::Late {
-        return both(Class::May);
-    }
-    if is_indexed && index.is_none_or(|index| index >= limit) {
-        // An elastic Job may have been larger when it counted its failure.
-        return Fate { success: Class::Never, failure: Class::May };
-    }
-    let is_steady = !is_indexed || index.is_some_and(|index| job.least_completions > Some(index));
-    let tracked = || pod.entries.iter().filter(|it| it.facts.is_tracked && it.facts.version <= end);
-    let any = |is_so: &dyn Fn(&PodFacts) -> bool| tracked().any(|it| is_so(&it.facts));
-    let succeeded = any(&|facts| facts.phase == PodPhase::Succeeded);
-    let failed = any(&|facts| facts.phase == PodPhase::Failed);
-    let given_up = any(&|facts| facts.is_deleted && facts.phase != PodPhase::Succeeded);
-    let counts = tracked()
-        .filter(|it| it.facts.phase == PodPhase::Failed)
-        .any(|it| judge(job.last(), &it.facts, true) != Verdict::Ignore);
-    let after_success =
-        job.interim.is_some_and(|(_, is_success)| is_success) && any(&|facts| facts.is_deleted);
-    let certain = |class| if is_steady { class } else { Class::May };
-    match (succeeded, failed) {
-        (true, true) => both(Class::May),
-        (true, false) if given_up => both(Class::May),
-        (true, false) => Fate { success: certain(Class::Must), failure: Class::Never },
-        (false, true) if !counts => Fate { success: Class::Never, failure: Class::Never },
-        (false, true) if after_success => Fate { success: Class::Never, failure: Class::May },
-        (false, true) => Fate { success: Class::Never, failure: certain(Class::Must) },
-        (false, false) if given_up => Fate { success: Class::Never, failure: Class::May },
-        (false, false) => both(Class::Never),
-    }
-}
-
 /// Whether the final status of a Job is what the fates of its Pods say.
 pub fn check_final(world: &World, uid: &str, job: &JobLife) -> Checked {
     let spec = job.at_its_end().job.spec.as_ref().expect("a Job has a spec");
@@ -139,7 +75,7 @@ pub fn check_final(world: &World, uid: &str, job: &JobLife) -> Checked {
     let failed_indexes = indexes(&status.failed_indexes);
     let mut possible = Vec::new();
     for pod in world.history.pods_of(uid) {
-        let (fate, facts) = (fate(job, pod), &pod.last().facts);
+        let (fate, facts) = (fate(world, job, pod), &pod.last().facts);
         let tally = job.counted.get(&facts.uid);
         let says = |what: &str| format!("{} {what}: {fate:?}, counted as {tally:?}", facts.name);
         let fits = match fate.failure {
@@ -157,7 +93,20 @@ pub fn check_final(world: &World, uid: &str, job: &JobLife) -> Checked {
             (Class::Never, true) => true,
         };
         holds(fits, Invariant::MatchesReference, || says("as a success"))?;
-        if fate.success != Class::Never {
+        // What was written down as failed completes no index as well, unless another leader
+        // has seen its success and not yet that status, or nobody can know any more that it
+        // was this Pod that completed its index: not a new process, nor one whose status was
+        // written after it had been told that it was not.
+        let is_forgotten = pod.relapsed().is_some_and(|succeeded| {
+            let untracked = pod.untracked.map_or(u64::MAX, |(version, _)| version);
+            job.was_written_late
+                || world.starts.iter().any(|&start| start >= succeeded && start < untracked)
+        });
+        let is_failed = tally == Some(&Tally::Failed)
+            && !pod.is_tampered
+            && !is_forgotten
+            && !world.loosened.two_leaders.contains(uid);
+        if fate.success != Class::Never && !is_failed {
             possible.extend(pod.entries.iter().filter_map(|it| it.facts.index));
         }
     }
@@ -190,14 +139,15 @@ fn check_failed_indexes(
     let Some(limit) = spec.backoff_limit_per_index else {
         return Ok(());
     };
-    let is_loose = world.loosened.two_leaders
-        || world.loosened.strangers
+    let is_loose = world.loosened.two_leaders.contains(uid)
         || world.loosened.gates.contains(&Gate::JobBackoffLimitPerIndex);
     if is_loose {
         return Ok(());
     }
     // An elastic Job that gave an index up for a while gave up the failures of its Pods.
-    let is_steady = |index: &u32| job.least_completions > Some(*index);
+    let is_steady = |index: &u32| {
+        job.least_completions > Some(*index) && !world.history.is_meddled_with(uid, Some(*index))
+    };
     for index in failed_indexes.iter().filter(is_steady) {
         let mut failures = 0;
         let mut is_plain = true;
@@ -205,7 +155,12 @@ fn check_failed_indexes(
             let was_deleted = pod.entries.iter().any(|it| it.facts.is_deleted);
             let fails_index =
                 |it: &StoredPod| judge(job.last(), &it.facts, true) == Verdict::FailIndex;
-            is_plain &= !was_deleted && !pod.is_tampered && pod.made_by != Actor::Late;
+            // After one that was removed, and did not fail, counting begins anew.
+            let was_removed = pod.untracked.is_some_and(|(version, _)| {
+                pod.at(version).is_some_and(|it| !it.facts.is_finished())
+            });
+            is_plain &=
+                !was_deleted && !was_removed && !pod.is_tampered && pod.made_by != Actor::Late;
             is_plain &= !pod.entries.iter().any(|it| fails_index(it));
             failures += i32::from(job.counted.get(&pod.last().facts.uid) == Some(&Tally::Failed));
         }
@@ -327,11 +282,16 @@ fn is_known_to_fail(world: &World, flight: &Flight, job: &StoredJob) -> bool {
                 && it.owner_uid() == Some(&job.uid)
                 && matches!(judge(job, &it.facts, true), Verdict::FailJob(_))
         };
+        // A success that turned out to be a failure stays one for whoever has seen it.
+        let has_relapsed = pod.relapsed().is_some();
         // An elastic Job may have given the index up, and with it the failure.
         let is_steady = world.history.jobs[&job.uid]
             .least_completions
             .is_none_or(|least| pod.last().facts.index.is_none_or(|index| index < least));
-        is_steady && pod.at(flight.pods_seen).is_some_and(fails) && fails(pod.last())
+        is_steady
+            && !has_relapsed
+            && pod.at(flight.pods_seen).is_some_and(fails)
+            && fails(pod.last())
     })
 }
 

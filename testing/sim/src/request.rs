@@ -27,6 +27,9 @@ pub fn refusal(weather: Weather) -> Refusal {
 impl World {
     /// Carries a request out.
     pub(crate) fn carry_out(&mut self, flight: &Flight, actor: Actor) -> Result<Outcome, Broken> {
+        if let Some(weather) = self.storms.iter().find_map(|storm| storm.refuses(&flight.kind)) {
+            return Ok(Outcome::Refused(refusal(weather)));
+        }
         let outcome = match &flight.kind {
             OpKind::CreatePod(new) => self.create_pod(flight, new, actor)?,
             OpKind::DeletePod(pod) => match self.find(pod) {
@@ -126,7 +129,7 @@ impl World {
             Ok(found) => found.clone(),
         };
         if found.facts.is_tracked && found.finalizer_of == flight.manager {
-            invariant::pods::before_untracking(self, &found)?;
+            invariant::pods::before_untracking(self, flight, &found)?;
             self.api.change_pod(&pod.name, |pod| pod.facts.is_tracked = false);
         }
         Ok(self.answer_pod(flight, pod))

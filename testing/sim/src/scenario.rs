@@ -6,6 +6,7 @@
 use serde_json::{Value, json};
 
 use crate::api::CUSTOM_MANAGER;
+use crate::choice::Storm;
 use crate::random::Random;
 
 /// A setting.
@@ -61,6 +62,12 @@ pub struct Faults {
     pub gate: u32,
     /// Starts and stops of leaders.
     pub lead: u32,
+    /// Pods that succeeded and turn out to have failed.
+    pub relapse: u32,
+    /// A refusal that lasts.
+    pub storm: Option<Storm>,
+    /// Pods that do not end once they are deleted, in percent.
+    pub stuck: u8,
 }
 
 /// A kind of thing that users do.
@@ -141,7 +148,7 @@ impl Scenario {
                 failure: [0, 10, 30, 60][random.below(4) as usize],
                 exit_codes: 1 + random.below(4) as u8,
             },
-            faults: faults(random, is_custom),
+            faults: with_later_faults(faults(random, is_custom), seed),
             users,
             leaders: if random.chance(15) { 2 } else { 1 },
             has_bystander: is_custom || random.chance(5),
@@ -167,7 +174,18 @@ fn faults(random: &mut Random, is_custom: bool) -> Faults {
         // With managedBy off every controller takes every Job, which is chaos by design.
         gate: if is_custom { 0 } else { weight(10, [1, 2]) },
         lead: weight(100, [1, 3]),
+        ..Faults::default()
     }
+}
+
+/// Faults that were thought of later, by a chance of their own: a seed without them is the
+/// world that it always was.
+fn with_later_faults(faults: Faults, seed: u64) -> Faults {
+    let random = &mut Random::new(seed ^ 0xfa17_1a7f);
+    let relapse = if random.chance(10) { [2, 8][random.below(2) as usize] } else { 0 };
+    let storm = random.chance(12).then(|| Storm::ALL[random.below(3) as usize]);
+    let stuck = if random.chance(15) { [30, 100][random.below(2) as usize] } else { 0 };
+    Faults { relapse, storm, stuck, ..faults }
 }
 
 fn job_spec(random: &mut Random, is_elastic: bool) -> Value {

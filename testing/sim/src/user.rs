@@ -24,7 +24,10 @@ impl World {
         .expect("a scenario's Job is well typed");
         job.metadata.creation_timestamp = Some(Time(self.now_in_seconds()));
         prepare_for_create(&mut job, &FeatureGates::default());
-        self.api.put_job(uid, job, None);
+        self.api.put_job(uid.clone(), job, None);
+        if self.has_two_leaders() {
+            self.loosened.two_leaders.insert(uid);
+        }
     }
 
     pub(crate) fn act_as_user(&mut self, act: &UserAct) -> bool {
@@ -87,6 +90,14 @@ impl World {
                 let text = status.completed_indexes.take().unwrap_or_default();
                 status.completed_indexes = Some(format!("{text},x,7-3"));
             }),
+            UserAct::CorruptFailedIndexes => {
+                let has_list = !self.scenario.spec["backoffLimitPerIndex"].is_null();
+                has_list
+                    && self.corrupt(|status| {
+                        let text = status.failed_indexes.take().unwrap_or_default();
+                        status.failed_indexes = Some(format!("{text},y,6-2"));
+                    })
+            }
             // The API server lets no uid be listed twice.
             UserAct::ForgeUncounted => {
                 let uid = format!("forged-{}", self.api.version());
@@ -145,7 +156,6 @@ impl World {
         }
         let uid = pod.facts.uid.clone();
         self.history.tamper(&uid);
-        self.loosened.strangers = true;
         self.api.change_pod(name, change)
     }
 
@@ -190,7 +200,6 @@ impl World {
             return false;
         }
         let uid = self.api.next_pod_uid(&name);
-        self.loosened.strangers = true;
         let now = self.now_in_seconds();
         let is_indexed = self.scenario.spec["completionMode"] == "Indexed";
         let facts = PodFacts {

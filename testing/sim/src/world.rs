@@ -12,7 +12,7 @@ use stint_api::feature_gates::Gate;
 use stint_ledger::op::OpKind;
 
 use crate::api::{Api, Manager};
-use crate::choice::{Choice, ControllerId, OpKey};
+use crate::choice::{Choice, ControllerId, OpKey, Storm};
 use crate::controller::{Controller, Flight};
 use crate::history::{Actor, History};
 use crate::invariant::{self, Broken, Invariant};
@@ -23,10 +23,8 @@ use crate::scenario::Scenario;
 /// these excuse it.
 #[derive(Clone, Debug, Default)]
 pub struct Loosened {
-    /// Two controllers led at once.
-    pub two_leaders: bool,
-    /// A user created Pods that a Job may adopt, or let one go and come back.
-    pub strangers: bool,
+    /// Jobs, by uid, that two controllers led at once.
+    pub two_leaders: BTreeSet<String>,
     /// Feature gates that were off for a while.
     pub gates: Vec<Gate>,
     /// A user wrote a status.
@@ -61,6 +59,10 @@ pub struct World {
     pub controllers: Vec<Controller>,
     /// Requests that nobody waits for.
     pub late: Vec<Flight>,
+    /// Refusals that last.
+    pub storms: BTreeSet<Storm>,
+    /// The versions at which a controller started, and knew nothing but what it listed.
+    pub starts: Vec<u64>,
     /// The time.
     pub now: Timestamp,
     /// What excuses what.
@@ -100,6 +102,8 @@ impl World {
             history: History::default(),
             controllers,
             late: Vec::new(),
+            storms: BTreeSet::new(),
+            starts: Vec::new(),
             now: Timestamp::from_second(1_000_000).expect("a time"),
             loosened: Loosened::default(),
             stats: Stats::default(),
@@ -169,6 +173,8 @@ impl World {
             }
             Choice::CollectJob => Ok(self.change(Actor::Collector, World::collect_job)),
             Choice::User(act) => Ok(self.change(Actor::User, |it| it.act_as_user(act))),
+            Choice::Storm(storm, true) => Ok(self.storms.insert(*storm)),
+            Choice::Storm(storm, false) => Ok(self.storms.remove(storm)),
             Choice::Wait(millis) => self.wait(*millis).map(|()| true),
         }
     }

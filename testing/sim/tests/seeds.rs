@@ -27,6 +27,11 @@ fn a_pod_that_only_an_answer_told_of_is_missed_in_a_new_list() {
 }
 
 #[test]
+fn an_index_that_had_failed_succeeds_while_no_index_can_fail() {
+    check(743_939);
+}
+
+#[test]
 fn a_seed_is_the_same_world_each_time() {
     let options = Options { is_traced: true, ..Options::default() };
     for seed in 0..40 {

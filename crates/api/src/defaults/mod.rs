@@ -4,4 +4,6 @@
 //! twice changes nothing more.
 
 pub mod job;
+pub mod pod;
+mod pod_spec;
 pub mod pod_template;

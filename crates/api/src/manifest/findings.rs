@@ -140,7 +140,8 @@ fn asks_for_something(error: &FieldError) -> bool {
         | ErrorKind::TooLong
         | ErrorKind::TooMany
         | ErrorKind::NotFound
-        | ErrorKind::TypeInvalid => false,
+        | ErrorKind::TypeInvalid
+        | ErrorKind::Internal => false,
     }
 }
 

@@ -5,12 +5,15 @@
 //! It sees fields after defaulting, knows the one object it is given, and
 //! neither repairs nor refuses anything itself.
 
+pub mod binding;
 pub mod job;
 pub mod job_status;
 pub mod job_update;
 pub mod label_selector;
 pub mod object_meta;
+pub mod pod;
 pub(crate) mod pod_failure_policy;
+pub(crate) mod pod_spec;
 pub mod pod_template;
 mod success_policy;
 
@@ -18,34 +21,44 @@ use crate::field_error::FieldError;
 use crate::field_path::Path;
 
 /// What every number that counts something is told when it is below zero.
-const NOT_NEGATIVE: &str = "must be greater than or equal to 0";
+pub(crate) const NOT_NEGATIVE: &str = "must be greater than or equal to 0";
 
 /// Says of one value each thing that is wrong with it.
-fn push_invalid(path: &Path<'_>, value: &str, wrong: Vec<String>, errors: &mut Vec<FieldError>) {
+pub(crate) fn push_invalid(
+    path: &Path<'_>,
+    value: &str,
+    wrong: Vec<String>,
+    errors: &mut Vec<FieldError>,
+) {
     for detail in wrong {
         errors.push(FieldError::invalid(path, value, detail));
     }
 }
 
 /// A number that must not be below zero.
-fn validate_non_negative(value: i64, path: &Path<'_>, errors: &mut Vec<FieldError>) {
+pub(crate) fn validate_non_negative(value: i64, path: &Path<'_>, errors: &mut Vec<FieldError>) {
     if value < 0 {
         errors.push(FieldError::invalid(path, value, NOT_NEGATIVE));
     }
 }
 
 /// The text of a field that Go models as a plain string: absent is empty.
-fn text(field: &Option<String>) -> &str {
+pub(crate) fn text(field: &Option<String>) -> &str {
     field.as_deref().unwrap_or("")
 }
 
 /// The items of a field that Go models as a plain list: absent is empty.
-fn items<T>(field: &Option<Vec<T>>) -> &[T] {
+pub(crate) fn items<T>(field: &Option<Vec<T>>) -> &[T] {
     field.as_deref().unwrap_or(&[])
 }
 
 /// A required field with a closed set of values.
-fn validate_one_of(value: &str, supported: &[&str], path: &Path<'_>, errors: &mut Vec<FieldError>) {
+pub(crate) fn validate_one_of(
+    value: &str,
+    supported: &[&str],
+    path: &Path<'_>,
+    errors: &mut Vec<FieldError>,
+) {
     if value.is_empty() {
         errors.push(FieldError::required(path, ""));
     } else {
@@ -66,7 +79,7 @@ fn validate_one_of_or_empty(
 }
 
 /// A text that must not be empty.
-fn validate_given(value: &str, path: &Path<'_>, errors: &mut Vec<FieldError>) {
+pub(crate) fn validate_given(value: &str, path: &Path<'_>, errors: &mut Vec<FieldError>) {
     if value.is_empty() {
         errors.push(FieldError::required(path, ""));
     }

@@ -1,7 +1,8 @@
 //! What is wrong with an object's `metadata`, at creation and at an update.
 //!
-//! The rules are those of namespaced objects whose name is a DNS subdomain:
-//! Jobs, Pods and most others. Which object it is, this does not know.
+//! The rules are those of namespaced objects whose name is a DNS subdomain (Jobs, Pods
+//! and most others), unless [`MetaRules`] say otherwise. Which object it is, this does
+//! not know.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,12 +24,39 @@ const ORPHAN: &str = "orphan";
 const FOREGROUND_DELETION: &str = "foregroundDeletion";
 const STANDARD_FINALIZERS: [&str; 3] = ["kubernetes", ORPHAN, FOREGROUND_DELETION];
 
+/// What a kind asks of its objects' metadata.
+#[derive(Clone, Copy, Debug)]
+pub struct MetaRules {
+    /// Whether its objects are in a namespace; all others must not name one.
+    pub is_namespaced: bool,
+    /// What is wrong with a name.
+    pub name: fn(&str) -> Vec<String>,
+    /// Whether a finalizer without a domain must be one of Kubernetes' own.
+    pub knows_finalizers: bool,
+}
+
+impl MetaRules {
+    /// A namespaced kind whose names are DNS subdomains.
+    pub const NAMESPACED: Self =
+        Self { is_namespaced: true, name: identifier::dns1123_subdomain, knows_finalizers: true };
+}
+
 /// Validates the metadata of a new object, whose namespace and (from
 /// `generateName`) name are already filled in.
 pub fn validate_object_meta(meta: &ObjectMeta, path: &Path<'_>, errors: &mut Vec<FieldError>) {
+    validate_object_meta_by(&MetaRules::NAMESPACED, meta, path, errors);
+}
+
+/// Validates the metadata of a new object as its kind asks for it.
+pub fn validate_object_meta_by(
+    rules: &MetaRules,
+    meta: &ObjectMeta,
+    path: &Path<'_>,
+    errors: &mut Vec<FieldError>,
+) {
     let generate_name = text(&meta.generate_name);
     if !generate_name.is_empty() {
-        let wrong = identifier::dns1123_subdomain(&identifier::mask_trailing_dash(generate_name));
+        let wrong = (rules.name)(&identifier::mask_trailing_dash(generate_name));
         push_invalid(&path.child("generateName"), generate_name, wrong, errors);
     }
     let name = text(&meta.name);
@@ -37,16 +65,9 @@ pub fn validate_object_meta(meta: &ObjectMeta, path: &Path<'_>, errors: &mut Vec
         let detail = "name or generateName is required";
         errors.push(FieldError::required(&name_path, detail));
     } else {
-        push_invalid(&name_path, name, identifier::dns1123_subdomain(name), errors);
+        push_invalid(&name_path, name, (rules.name)(name), errors);
     }
-    let namespace = text(&meta.namespace);
-    let namespace_path = path.child("namespace");
-    if namespace.is_empty() {
-        errors.push(FieldError::required(&namespace_path, ""));
-    } else {
-        let wrong = identifier::dns1123_label(namespace);
-        push_invalid(&namespace_path, namespace, wrong, errors);
-    }
+    validate_namespace(rules, text(&meta.namespace), &path.child("namespace"), errors);
     let generation = meta.generation.unwrap_or(0);
     validate_non_negative(generation, &path.child("generation"), errors);
     validate_labels(meta.labels.as_ref(), &path.child("labels"), errors);
@@ -58,11 +79,24 @@ pub fn validate_object_meta(meta: &ObjectMeta, path: &Path<'_>, errors: &mut Vec
     validate_finalizers(finalizers, &finalizers_path, errors);
     let managed_fields = items(&meta.managed_fields);
     validate_managed_fields(managed_fields, &path.child("managedFields"), errors);
-    validate_finalizer_domains(finalizers, &finalizers_path, errors);
+    if rules.knows_finalizers {
+        validate_finalizer_domains(finalizers, &finalizers_path, errors);
+    }
 }
 
 /// Validates the metadata of an update against that of the stored object.
 pub fn validate_object_meta_update(
+    new: &ObjectMeta,
+    old: &ObjectMeta,
+    path: &Path<'_>,
+    errors: &mut Vec<FieldError>,
+) {
+    validate_object_meta_update_by(&MetaRules::NAMESPACED, new, old, path, errors);
+}
+
+/// Validates the metadata of an update as its kind asks for it.
+pub fn validate_object_meta_update_by(
+    rules: &MetaRules,
     new: &ObjectMeta,
     old: &ObjectMeta,
     path: &Path<'_>,
@@ -90,7 +124,9 @@ pub fn validate_object_meta_update(
     validate_owner_references(owners, &path.child("ownerReferences"), errors);
     let managed_fields = items(&new.managed_fields);
     validate_managed_fields(managed_fields, &path.child("managedFields"), errors);
-    validate_finalizer_domains(finalizers, &finalizers_path, errors);
+    if rules.knows_finalizers {
+        validate_finalizer_domains(finalizers, &finalizers_path, errors);
+    }
 }
 
 /// A field that must stay what it was.
@@ -131,6 +167,23 @@ pub fn validate_annotations(
     }
     if total_bytes > ANNOTATIONS_MAX_BYTES {
         errors.push(FieldError::too_long(path, ANNOTATIONS_MAX_BYTES));
+    }
+}
+
+fn validate_namespace(
+    rules: &MetaRules,
+    namespace: &str,
+    path: &Path<'_>,
+    errors: &mut Vec<FieldError>,
+) {
+    if !rules.is_namespaced {
+        if !namespace.is_empty() {
+            errors.push(FieldError::forbidden(path, "not allowed on this type"));
+        }
+    } else if namespace.is_empty() {
+        errors.push(FieldError::required(path, ""));
+    } else {
+        push_invalid(path, namespace, identifier::dns1123_label(namespace), errors);
     }
 }
 
@@ -232,10 +285,19 @@ fn validate_finalizer_domains(
     errors: &mut Vec<FieldError>,
 ) {
     for (i, finalizer) in finalizers.iter().enumerate() {
-        if !finalizer.contains('/') && !STANDARD_FINALIZERS.contains(&finalizer.as_str()) {
-            let detail = "name is neither a standard finalizer name nor is it fully qualified";
-            errors.push(FieldError::invalid(&path.index(i), finalizer, detail));
-        }
+        validate_kube_finalizer(finalizer, &path.index(i), errors);
+    }
+}
+
+/// A finalizer that has a domain or is one of Kubernetes' own.
+pub(crate) fn validate_kube_finalizer(
+    finalizer: &str,
+    path: &Path<'_>,
+    errors: &mut Vec<FieldError>,
+) {
+    if !finalizer.contains('/') && !STANDARD_FINALIZERS.contains(&finalizer) {
+        let detail = "name is neither a standard finalizer name nor is it fully qualified";
+        errors.push(FieldError::invalid(path, finalizer, detail));
     }
 }
 

@@ -8,10 +8,12 @@ use std::sync::{LazyLock, Mutex};
 use serde_json::{Value, json};
 
 /// Where Jobs are, on every API server.
-const JOBS: &str = "/apis/batch/v1/namespaces/default/jobs";
+pub(crate) const JOBS: &str = "/apis/batch/v1/namespaces/default/jobs";
+/// Where Pods are, on every API server.
+pub(crate) const PODS: &str = "/api/v1/namespaces/default/pods";
 
 /// What a row sends: requests that must pass, then the one that gets the row's errors.
-/// `before` is the stored Job that the last one meets.
+/// `before` is the stored object that the last one meets.
 pub(crate) struct Exchange {
     pub(crate) setup: Vec<Value>,
     pub(crate) before: Option<Value>,
@@ -42,7 +44,9 @@ pub(crate) fn write(file: &str, row: &Value, exchange: &Exchange) {
     if let Some(before) = &exchange.before {
         line["before"] = before.clone();
     }
-    for key in ["name", "gates", "createGates", "errors", "stored", "differs", "unreachable"] {
+    for key in
+        ["name", "gates", "createGates", "errors", "reason", "stored", "differs", "unreachable"]
+    {
         if let Some(value) = row.get(key) {
             line[key] = value.clone();
         }
@@ -52,32 +56,44 @@ pub(crate) fn write(file: &str, row: &Value, exchange: &Exchange) {
     dump.write_all(format!("{line}\n").as_bytes()).expect("the dump file can be written");
 }
 
-/// The request that creates a Job.
-pub(crate) fn create(job: &Value) -> Value {
-    json!({"method": "POST", "path": JOBS, "body": job})
+/// The request that creates an object in a collection.
+pub(crate) fn create(collection: &str, object: &Value) -> Value {
+    json!({"method": "POST", "path": collection, "body": object})
 }
 
-/// The request that updates a Job.
-pub(crate) fn update(job: &Value) -> Value {
-    json!({"method": "PUT", "path": path(job), "body": body(job)})
+/// The request that updates an object.
+pub(crate) fn update(collection: &str, object: &Value) -> Value {
+    json!({"method": "PUT", "path": path(collection, object), "body": body(object)})
 }
 
-/// The request that updates a Job's status.
-pub(crate) fn update_status(job: &Value) -> Value {
-    json!({"method": "PUT", "path": format!("{}/status", path(job)), "body": body(job)})
+/// The request that updates an object's status.
+pub(crate) fn update_status(collection: &str, object: &Value) -> Value {
+    let path = format!("{}/status", path(collection, object));
+    json!({"method": "PUT", "path": path, "body": body(object)})
 }
 
-/// A Job without its resourceVersion, which no script can know beforehand; Jobs may be
-/// updated without.
-pub(crate) fn body(job: &Value) -> Value {
-    let mut body = job.clone();
+/// The request that binds a Pod.
+pub(crate) fn bind(collection: &str, pod: &Value, binding: &Value) -> Value {
+    let path = format!("{}/binding", path(collection, pod));
+    json!({"method": "POST", "path": path, "body": binding})
+}
+
+/// The request that deletes an object.
+pub(crate) fn delete(collection: &str, object: &Value, options: &Value) -> Value {
+    json!({"method": "DELETE", "path": path(collection, object), "body": options})
+}
+
+/// An object without its resourceVersion, which no script can know beforehand; Jobs and
+/// Pods may be updated without.
+pub(crate) fn body(object: &Value) -> Value {
+    let mut body = object.clone();
     if let Some(metadata) = body["metadata"].as_object_mut() {
         metadata.remove("resourceVersion");
     }
     body
 }
 
-fn path(job: &Value) -> String {
-    let name = job["metadata"]["name"].as_str().expect("a stored Job has a name");
-    format!("{JOBS}/{name}")
+fn path(collection: &str, object: &Value) -> String {
+    let name = object["metadata"]["name"].as_str().expect("a stored object has a name");
+    format!("{collection}/{name}")
 }

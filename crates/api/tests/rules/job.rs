@@ -14,7 +14,7 @@ use stint_api::validation::job::validate_job;
 use stint_api::validation::job_status::validate_job_status_update;
 use stint_api::validation::job_update::validate_job_update;
 
-use crate::dump::{self, Exchange};
+use crate::dump::{self, Exchange, JOBS};
 use crate::rows;
 
 /// The uid that created Jobs get, and that rows expect in messages.
@@ -93,17 +93,17 @@ fn play(row: &Value) -> (Exchange, Answer) {
         let mut body = json(&before.job);
         rows::patch(&mut body, &row["new"]);
         let answer = update(&body, &before.job, &gates);
-        (before.then(dump::update(&body)), answer)
+        (before.then(dump::update(JOBS, &body)), answer)
     } else if row.get("status").is_some() {
         let before = Before::of(row, &row["job"]);
         let mut body = with_status(&before.job, &row["status"]);
         rows::patch(&mut body["metadata"], &row["metadata"]);
         let answer = update_status(&body, &before.job, &gates);
-        (before.then(dump::update_status(&body)), answer)
+        (before.then(dump::update_status(JOBS, &body)), answer)
     } else {
         let body = body(&row["job"]);
         let answer = create(&body, &gates);
-        (Exchange::only(dump::create(&body)), answer)
+        (Exchange::only(dump::create(JOBS, &body)), answer)
     }
 }
 
@@ -123,18 +123,19 @@ impl Before {
         let Answer { stored, mut errors } = create(&created, &gates);
         assert!(errors.is_empty(), "{}: the stored Job is invalid: {errors:?}", row["name"]);
         let unreachable = row.get("unreachable").is_some();
-        let mut before = Self { job: stored, requests: vec![dump::create(&created)], unreachable };
+        let mut before =
+            Self { job: stored, requests: vec![dump::create(JOBS, &created)], unreachable };
         before.job.metadata.resource_version = Some("1".to_owned());
         if let Some(status) = row.get("oldStatus") {
             let body = with_status(&before.job, status);
             let answer = update_status(&body, &before.job, &gates);
-            before.take(answer, dump::update_status(&body), &mut errors);
+            before.take(answer, dump::update_status(JOBS, &body), &mut errors);
         }
         if let Some(patch) = row.get("meanwhile") {
             let mut body = json(&before.job);
             rows::patch(&mut body, patch);
             let answer = update(&body, &before.job, &gates);
-            before.take(answer, dump::update(&body), &mut errors);
+            before.take(answer, dump::update(JOBS, &body), &mut errors);
         }
         let refused = !errors.is_empty();
         assert_eq!(refused, unreachable, "{}: on the way to it: {errors:?}", row["name"]);

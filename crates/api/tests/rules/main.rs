@@ -1,7 +1,9 @@
-//! The rules of Jobs and Pod templates as data, each true to a real API server.
+//! The rules of Jobs, Pod templates, Pods and other kinds as data, each true to a real API server.
 
+mod core_pod;
 mod dump;
 mod job;
+mod kinds;
 mod pages;
 mod pod;
 mod rows;

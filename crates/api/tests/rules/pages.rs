@@ -48,17 +48,41 @@ fn the_parity_page_counts_the_rows() {
         let files = rows::files(folder).into_iter().map(|file| rows::read(&file));
         files.flat_map(|rows| rows.as_array().expect("a list of rows").clone()).collect::<Vec<_>>()
     };
-    let (jobs, pods) = (rows_of("job"), rows_of("pod"));
-    let marked =
-        |key| jobs.iter().chain(&pods).filter(|row: &&Value| row.get(key).is_some()).count();
+    let (jobs, templates, pods) = (rows_of("job"), rows_of("pod"), rows_of("core_pod"));
+    let all = || jobs.iter().chain(&templates).chain(&pods);
+    let marked = |key| all().filter(|row: &&Value| row.get(key).is_some()).count();
     let page = parity();
     let page = page.split_whitespace().collect::<Vec<_>>().join(" ");
     for (count, said) in [
         (jobs.len(), "rows of Jobs"),
-        (pods.len(), "rows of Pod templates"),
+        (templates.len(), "rows of Pod templates"),
+        (pods.len(), "rows of Pods"),
         (marked("differs"), "rows marked `differs`"),
         (marked("unreachable"), "rows are marked `unreachable`"),
     ] {
+        let text = format!(" {count} {said}");
+        assert!(page.contains(&text), "docs/parity.md does not say:{text}");
+    }
+}
+
+#[test]
+fn the_parity_page_counts_and_names_the_rows_of_other_kinds() {
+    let page = parity();
+    let mut differing = 0;
+    let mut count = 0;
+    for file in rows::files("kinds") {
+        for row in rows::read(&file).as_array().expect("a list of rows") {
+            count += 1;
+            differing += usize::from(row.get("differs").is_some());
+            let test = format!("`rules/{file}`: {} |", name(row));
+            let is_rule = outcome(row) == Outcome::Rejected;
+            assert!(!is_rule || page.contains(&test), "docs/parity.md does not name {test}");
+        }
+    }
+    let page = page.split_whitespace().collect::<Vec<_>>().join(" ");
+    for (count, said) in
+        [(count, "rows of other kinds,"), (differing, "rows of other kinds marked `differs`")]
+    {
         let text = format!(" {count} {said}");
         assert!(page.contains(&text), "docs/parity.md does not say:{text}");
     }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use stint_api::defaults::pod_template::default_pod_template;
 use stint_api::feature_gates::FeatureGates;
 
-use crate::dump::{self, Exchange};
+use crate::dump::{self, Exchange, JOBS};
 use crate::{job, rows};
 
 #[test]
@@ -27,7 +27,7 @@ fn every_row_gets_the_errors_it_lists() {
                 let template = serde_json::to_value(template).expect("a template is JSON");
                 rows::compare("template", defaulted, &template, report);
             }
-            dump::write(&file, &with_stored(row), &Exchange::only(dump::create(&body)));
+            dump::write(&file, &with_stored(row), &Exchange::only(dump::create(JOBS, &body)));
             answer.errors.iter().map(ToString::to_string).collect()
         });
     }

@@ -16,6 +16,7 @@ pub mod strategic;
 use serde_json::Value;
 use thiserror::Error;
 
+use crate::decode;
 use json_patch::{JsonPatch, JsonPatchError};
 use limits::{LimitError, MAX_PATCH_BYTES, check_depth};
 use merge_patch::{MergePatch, MergePatchError};
@@ -109,7 +110,7 @@ impl Patch {
 #[derive(Debug, Error)]
 pub enum PatchError {
     /// The body is not JSON.
-    #[error("error decoding patch: {0}")]
+    #[error("error decoding patch: {}", decode::json_words(.0))]
     Read(#[source] serde_json::Error),
     /// The body is beyond a limit.
     #[error(transparent)]

@@ -134,9 +134,23 @@ impl JobLedger {
         }
         self.context = context;
         self.settled.retain(|uid| self.context.is_uncounted(uid));
-        if self.completed.first_common(&self.context.written_failed).is_some() {
-            // A success came while the failure of its index was being written.
-            return self.rebuild();
+        // A success came while the failure of its index, or of its Pod, was being written:
+        // that failure stands.
+        let uncounted = &self.context.uncounted_failed;
+        let successes = self.pods.sums.index_successes.iter().map(|&slot| self.pods.get(slot));
+        let overtaken: Vec<(Option<u32>, Box<str>)> = successes
+            .filter(|record| uncounted.contains(&*record.uid))
+            .map(|record| (record.index, record.name.clone()))
+            .collect();
+        if !overtaken.is_empty()
+            || self.completed.first_common(&self.context.written_failed).is_some()
+        {
+            self.rebuild();
+            // Its index needs another Pod, and that another name.
+            for (index, name) in overtaken {
+                self.note_attempt(index, &name);
+            }
+            return;
         }
         // Every uid of the lists, not only the new ones: a Pod may have left and come back
         // while they were being written.

@@ -33,7 +33,7 @@ impl JobLedger {
             self.graves.bury(&facts.uid, facts.version, self.freshness.pods_version());
             return;
         }
-        self.note_attempt(facts);
+        self.note_attempt(facts.index, &facts.name);
         self.note_past(facts);
         self.give_up(&facts.name);
         let verdict = self.verdict(facts);
@@ -48,7 +48,7 @@ impl JobLedger {
         let known = self.pods.get(slot);
         let (was_held, is_held) = (known.is_held(), facts.is_finished() && facts.is_tracked);
         // It may have failed or completed an index that it no longer speaks for.
-        let changed_mind = (known.is_finished() && known.phase != facts.phase)
+        let changed_mind = (known.is_finished() && known.phase != known.phase_by(facts))
             || known.index != facts.index
             || known.failure_count != facts.failure_count;
         let (old_index, was_finished) = (known.index, known.is_finished());
@@ -182,13 +182,13 @@ impl JobLedger {
         }
     }
 
-    fn note_attempt(&mut self, facts: &PodFacts) {
-        let index = facts.index.filter(|_| self.context.completions.is_some());
+    pub(super) fn note_attempt(&mut self, index: Option<u32>, name: &str) {
+        let index = index.filter(|_| self.context.completions.is_some());
         // An index that has succeeded needs no more names.
         if index.is_some_and(|index| self.completed.contains(index)) {
             return;
         }
-        if let Some(attempt) = self.names.attempt(index, &facts.name) {
+        if let Some(attempt) = self.names.attempt(index, name) {
             let next = self.attempts.entry(index).or_insert(0);
             *next = (*next).max(attempt.saturating_add(1));
         }

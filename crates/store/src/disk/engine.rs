@@ -2,6 +2,7 @@
 //! acknowledged ones; its parent does.
 
 use super::loading::Loading;
+use super::os::Os;
 use super::{damaged, journal, manifest};
 use crate::commit::Commit;
 use crate::memory::Memory;
@@ -12,6 +13,7 @@ use std::error::Error;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 const CHANGES: &str = "changes";
@@ -49,6 +51,18 @@ pub(super) struct Engine {
     state: Keyspace,
     database: Database,
     path: PathBuf,
+    os: Arc<dyn Os>,
+}
+
+/// At which step a commit failed.
+#[derive(Debug)]
+pub(super) enum Failure {
+    /// Nothing was written: a worker of fjall's had failed at something else.
+    NotBegun(fjall::Error),
+    /// Not all of it was written.
+    Write(fjall::Error),
+    /// It was written, and may or may not be on the disk.
+    Sync(fjall::Error),
 }
 
 impl std::fmt::Debug for Engine {
@@ -73,7 +87,11 @@ impl Engine {
     }
 
     /// Opens a database that is there, in which writes were acknowledged up to a revision.
-    pub(super) fn open(path: &Path, acknowledged: Revision) -> Result<Self, StoreError> {
+    pub(super) fn open(
+        path: &Path,
+        acknowledged: Revision,
+        os: Arc<dyn Os>,
+    ) -> Result<Self, StoreError> {
         // Without this file fjall would make a new database over what is there.
         let version = path.join(FJALL_VERSION);
         if !version.try_exists().map_err(StoreError::io("open the store"))? {
@@ -91,13 +109,13 @@ impl Engine {
                 existing.map_err(|error| judge(path, error))
             };
             let (changes, state) = (keyspace(CHANGES)?, keyspace(STATE)?);
-            Ok(Engine { changes, state, database, path: path.to_owned() })
+            Ok(Engine { changes, state, database, path: path.to_owned(), os })
         })
     }
 
     /// Makes sure that everything found in the journal is on the disk.
     pub(super) fn sync(&self) -> io::Result<()> {
-        self.database.persist(PersistMode::SyncAll).map_err(io_error)
+        self.os.sync(&self.database, PersistMode::SyncAll).map_err(io_error)
     }
 
     /// What the database is at.
@@ -121,9 +139,11 @@ impl Engine {
     }
 
     /// Writes and syncs one batch: the changes, what they make superfluous, and the state.
-    pub(super) fn commit(&self, commit: &Commit) -> fjall::Result<()> {
-        self.wait_for_worker()?;
-        let mut batch = self.database.batch().durability(Some(PersistMode::SyncData));
+    ///
+    /// The two are separate steps, because what a failure means depends on which of them it was.
+    pub(super) fn commit(&self, commit: &Commit) -> Result<(), Failure> {
+        self.wait_for_worker().map_err(Failure::NotBegun)?;
+        let mut batch = self.database.batch().durability(Some(PersistMode::Buffer));
         for change in &commit.changes {
             let key = record::record_key(change.revision);
             batch.insert(&self.changes, key, record::encode_record(change));
@@ -133,7 +153,12 @@ impl Engine {
         }
         let state = super::state_after(commit);
         batch.insert(&self.state, STATE_KEY, record::encode_state(&state));
-        batch.commit()
+        batch.commit().map_err(|error| match error {
+            // fjall looks for that before it writes.
+            fjall::Error::Poisoned => Failure::NotBegun(error),
+            _ => Failure::Write(error),
+        })?;
+        self.os.sync(&self.database, PersistMode::SyncData).map_err(Failure::Sync)
     }
 
     /// Waits until fjall's worker keeps up, or has failed.
@@ -207,14 +232,15 @@ pub(super) fn io_error(error: fjall::Error) -> io::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::disk::os::RealOs;
     use crate::stage::Stage;
     use crate::{Change, Condition, Options, Write};
-    use std::sync::Arc;
 
     /// A database with ten keys written twice, of which the first fifteen writes are compacted.
     fn filled(path: &Path) -> Engine {
         Engine::create(path, 1 << 20).expect("an empty folder");
-        let engine = Engine::open(path, Revision::EMPTY).expect("it was just made");
+        let engine =
+            Engine::open(path, Revision::EMPTY, Arc::new(RealOs)).expect("it was just made");
         let mut memory = Memory::new();
         for number in 0..20 {
             let mut stage = Stage::new(&memory);

@@ -42,8 +42,9 @@ pub fn before_sending(world: &World, c: ControllerId, flight: &Flight) -> Checke
         world.check(holds(!knows, Invariant::NoPodAfterTheEnd, || {
             format!("{} is asked for after the end stood written", new.name)
         }))?;
-        let is_loose =
-            world.loosened.clock_jumped || world.loosened.strangers || world.loosened.two_leaders;
+        let is_loose = world.loosened.clock_jumped
+            || world.loosened.two_leaders.contains(&flight.job_uid)
+            || world.history.is_meddled_with(&flight.job_uid, None);
         if !is_loose {
             world.check(respects_backoff(world, flight, new, life))?;
         }
@@ -87,12 +88,12 @@ fn respects_backoff(world: &World, flight: &Flight, new: &NewPod, job: &JobLife)
         mine.map(|pod| ready_at(pod.finished_at, pod.failure_count + pod.ignored_failure_count + 1))
             .max()
     } else {
-        let last_success = world
-            .history
-            .pods_of(&flight.job_uid)
-            .filter(|life| life.last().facts.phase == PodPhase::Succeeded)
-            .map(|life| life.last().facts.finished_at)
-            .max();
+        // Whoever turned out to have failed had succeeded in the meantime.
+        let success = |life: &PodLife| {
+            life.entries.iter().rev().find(|it| it.facts.phase == PodPhase::Succeeded).cloned()
+        };
+        let pods = world.history.pods_of(&flight.job_uid);
+        let last_success = pods.filter_map(success).map(|pod| pod.facts.finished_at).max();
         failures.retain(|pod| Some(pod.finished_at) > last_success);
         let last = failures.iter().map(|pod| pod.finished_at).max();
         last.map(|last| ready_at(last, failures.len() as u32))
@@ -118,6 +119,7 @@ fn told_failure<'a>(
     let counts = reference::judge(job.last(), &failed.facts, true) != Verdict::Ignore;
     let mine = Some(flight.job_uid.as_str());
     let is_plain = !life.is_tampered
+        && life.relapsed().is_none()
         && life.last().facts.phase == PodPhase::Failed
         && failed.facts.is_tracked
         && failed.owner_uid() == mine
@@ -139,9 +141,8 @@ pub fn after_create(world: &World, flight: &Flight, new: &NewPod, actor: Actor) 
     let Some(life) = world.history.jobs.get(&flight.job_uid) else {
         return Ok(());
     };
-    if world.loosened.strangers {
-        return Ok(());
-    }
+    world.check(super::inheritance::after_create(world, flight, new, life))?;
+    let has_two_leaders = world.loosened.two_leaders.contains(&flight.job_uid);
     let mine = |pod: &&std::sync::Arc<StoredPod>| pod.owner_uid() == Some(&flight.job_uid);
     let pods: Vec<&PodFacts> =
         world.api.now.pods.values().filter(mine).map(|pod| &pod.facts).collect();
@@ -158,12 +159,15 @@ pub fn after_create(world: &World, flight: &Flight, new: &NewPod, actor: Actor) 
         };
         let live: Vec<&str> =
             pods.iter().filter(is_live).filter(|pod| !is_late(pod)).map(|pod| &*pod.name).collect();
-        let is_alone = live.len() <= 1 || world.loosened.two_leaders;
+        let is_alone = live.len() <= 1
+            || has_two_leaders
+            || world.history.is_meddled_with(&flight.job_uid, Some(index));
         world.check(holds(is_alone, Invariant::OneLivePodPerIndex, || {
             format!("index {index} has {}", live.join(" and "))
         }))?;
     }
-    if actor == Actor::Late || world.loosened.two_leaders {
+    let is_meddled_with = world.history.is_meddled_with(&flight.job_uid, None);
+    if actor == Actor::Late || has_two_leaders || is_meddled_with {
         return Ok(());
     }
     let active = pods.iter().filter(|pod| pod.is_active() && !is_late(pod)).count();
@@ -202,13 +206,17 @@ pub fn replaces_failed_only(job: &StoredJob) -> bool {
 }
 
 /// A finalizer goes only once the status accounts for its Pod, or the Pod never counts.
-pub fn before_untracking(world: &World, pod: &StoredPod) -> Checked {
+pub fn before_untracking(world: &World, flight: &Flight, pod: &StoredPod) -> Checked {
     let Some(job) = pod.owner_uid().and_then(|uid| world.api.job(uid)) else {
         return Ok(());
     };
     let life = &world.history.jobs[&job.uid];
     let pod_life = &world.history.pods[&pod.facts.uid];
     if job.deletion.is_some() || life.finished_at.is_some() {
+        return Ok(());
+    }
+    // Asked for when the Pod was another Job's; a user gave it to this one.
+    if flight.job_uid != job.uid && pod_life.is_tampered {
         return Ok(());
     }
     let facts = &pod.facts;
@@ -224,19 +232,18 @@ pub fn before_untracking(world: &World, pod: &StoredPod) -> Checked {
     let conditions = condition::of(job.job.status.as_ref());
     let completes = condition::is_true(conditions, JobConditionType::SuccessCriteriaMet);
     let fails = condition::is_true(conditions, JobConditionType::FailureTarget);
+    // An index that is written down as failed stays so.
+    let is_written = has(set(&status.completed_indexes)) || has(set(&status.failed_indexes));
     let is_fine = match facts.phase {
-        // An index that is written down as failed stays so.
-        PodPhase::Succeeded => {
-            has(set(&status.completed_indexes)) || has(set(&status.failed_indexes))
-        }
-        PodPhase::Failed => {
-            reference::judge(job, facts, true) == Verdict::Ignore || (completes && facts.is_deleted)
-        }
+        PodPhase::Succeeded => is_written,
+        // It had succeeded when that was written.
+        PodPhase::Failed if pod_life.relapsed().is_some() && is_written => true,
+        PodPhase::Failed => is_ignored(world, job, facts) || (completes && facts.is_deleted),
         PodPhase::Pending | PodPhase::Running if facts.is_deleted => {
             let by_others =
                 !matches!(pod_life.deleted_by, Some(Actor::Controller(_) | Actor::Late));
             completes
-                || reference::judge(job, facts, true) == Verdict::Ignore
+                || is_ignored(world, job, facts)
                 || !(fails || (by_others && !replaces_failed_only(job)))
         }
         // The Job removes it for reasons of its own, and it does not count.
@@ -245,6 +252,13 @@ pub fn before_untracking(world: &World, pod: &StoredPod) -> Checked {
     world.check(holds(is_fine, Invariant::FinalizerAccounted, || {
         format!("{facts:?}\n  status {}", crate::request::short(job))
     }))
+}
+
+/// Whether a failure is ignored by the policy; without FailIndex, if its gate was off.
+fn is_ignored(world: &World, job: &StoredJob, facts: &PodFacts) -> bool {
+    let was_off = world.loosened.gates.contains(&Gate::JobBackoffLimitPerIndex);
+    reference::judge(job, facts, true) == Verdict::Ignore
+        || (was_off && reference::judge(job, facts, false) == Verdict::Ignore)
 }
 
 /// Whether no end of a Pod can count: it has no index that the Job always had.

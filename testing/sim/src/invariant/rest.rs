@@ -39,6 +39,19 @@ pub fn check(world: &World) -> Checked {
     Ok(())
 }
 
+/// A suspended Job has removed its Pods once nothing moves any more.
+pub fn check_suspended(world: &World) -> Checked {
+    let Some(job) = world.api.now.job.as_ref().filter(|job| job.deletion.is_none()) else {
+        return Ok(());
+    };
+    let pods = world.api.now.pods.values();
+    let active: Vec<&str> = pods
+        .filter(|pod| pod.owner_uid() == Some(&job.uid) && pod.facts.is_active())
+        .map(|pod| pod.facts.name.as_str())
+        .collect();
+    world.check(holds(active.is_empty(), Invariant::SuspendedIsIdle, || active.join(", ")))
+}
+
 /// Nothing will happen any more, so a finalizer that is still there stays for ever. The
 /// orphan of a Job that is gone can only be traced by its label.
 fn no_stranded_finalizer(world: &World) -> Checked {

@@ -258,7 +258,7 @@ fn check_rest(
         let is_known = owned_since <= flight.pods_seen
             || (life.made_by == Actor::Controller(flight.sender)
                 && actor != Actor::Late
-                && !world.loosened.two_leaders);
+                && !world.loosened.two_leaders.contains(&flight.job_uid));
         let is_busy = !pod.facts.is_finished()
             || (pod.facts.is_tracked && pod.finalizer_of == flight.manager);
         holds(!(is_known && is_busy), Invariant::NotFinishedWhileBusy, || {

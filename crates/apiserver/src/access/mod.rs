@@ -1,0 +1,28 @@
+//! Who may come in, and what they may do.
+//!
+//! ```text
+//! request ──▶ Authenticator ──▶ Identity ──▶ authorize(identity, attributes) ──▶ answer
+//!                  │ 401                            │ 403
+//! ```
+//!
+//! A caller is known by a certificate that the wire has verified, by a bearer token, or by
+//! being part of this process ([`Peer`]). Every known caller has one [`Role`], and each role
+//! is a table of rules (`roles`).
+//!
+//! This room judges requests. It must not know how they are served, where tokens and
+//! certificates are kept, or sockets.
+
+mod attributes;
+mod authenticate;
+mod authorize;
+mod client_certificate;
+mod identity;
+mod peer;
+mod roles;
+
+pub use attributes::Attributes;
+pub use authenticate::{Authenticator, Unauthorized, is_public};
+pub use authorize::{Forbidden, authorize};
+pub use client_certificate::{ClientCertificateError, identify};
+pub use identity::{Identity, Role};
+pub use peer::Peer;

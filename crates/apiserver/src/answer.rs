@@ -1,0 +1,77 @@
+//! From what a verb came to, to the bytes of an answer. It knows no store but its entries.
+
+mod body;
+mod listed;
+mod shown;
+mod watched;
+
+pub use body::Body;
+pub(crate) use listed::list_body;
+pub(crate) use shown::Shown;
+pub(crate) use watched::watch_body;
+
+use bytes::Bytes;
+use http::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER, WARNING};
+use http::{Response, StatusCode};
+
+use crate::request::media::{AnswerFormat, Shape};
+use crate::status::Status;
+
+/// An answer with a body of a media type.
+pub(crate) fn answer(code: StatusCode, media_type: &'static str, body: Body) -> Response<Body> {
+    let mut answer = Response::new(body);
+    *answer.status_mut() = code;
+    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
+    // Objects change; nothing between the client and this server may keep one.
+    let no_cache = HeaderValue::from_static("no-cache, private");
+    answer.headers_mut().insert(http::header::CACHE_CONTROL, no_cache);
+    answer
+}
+
+/// JSON as the client wants it written.
+pub(crate) fn written(code: StatusCode, json: Bytes, shape: Shape) -> Response<Body> {
+    match (shape.format, shape.is_pretty) {
+        (AnswerFormat::Json, false) => answer(code, JSON, Body::from(json)),
+        (AnswerFormat::Json, true) => {
+            let value: serde_json::Value = serde_json::from_slice(&json).expect("it is JSON");
+            let mut pretty = serde_json::to_vec_pretty(&value).expect("JSON serialises");
+            pretty.push(b'\n');
+            answer(code, JSON, Body::from(Bytes::from(pretty)))
+        }
+        (AnswerFormat::Yaml, _) => {
+            let value: serde_json::Value = serde_json::from_slice(&json).expect("it is JSON");
+            let yaml = serde_saphyr::to_string(&value).expect("JSON can be written as YAML");
+            answer(code, "application/yaml", Body::from(Bytes::from(yaml)))
+        }
+    }
+}
+
+/// The media type of most answers.
+pub(crate) const JSON: &str = "application/json";
+
+/// A Status as an answer.
+pub(crate) fn status_answer(status: &Status, format: AnswerFormat) -> Response<Body> {
+    let code = StatusCode::from_u16(status.code()).expect("Status has codes of HTTP");
+    let shape = Shape { format, ..Shape::PLAIN };
+    let mut answer = written(code, Bytes::from(status.to_json()), shape);
+    if let Some(seconds) = status.retry_after_seconds() {
+        answer.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    if code == StatusCode::UNAUTHORIZED {
+        let scheme = HeaderValue::from_static("Bearer");
+        answer.headers_mut().insert(http::header::WWW_AUTHENTICATE, scheme);
+    }
+    answer
+}
+
+/// Adds what the client should know, as kubectl shows it.
+pub(crate) fn add_warnings<W: AsRef<str>>(answer: &mut Response<Body>, warnings: &[W]) {
+    for warning in warnings {
+        let text = warning.as_ref().replace('\\', "\\\\").replace('"', "\\\"");
+        // A header holds no control characters; there are none in a path worth showing.
+        let text: String = text.chars().filter(|c| !c.is_control()).collect();
+        if let Ok(value) = HeaderValue::from_bytes(format!("299 - \"{text}\"").as_bytes()) {
+            answer.headers_mut().append(WARNING, value);
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! The body of an answer: whole, in pieces that are made as they are read, or without an end.
+
+use std::any::Any;
+use std::convert::Infallible;
+use std::fmt;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use futures_util::Stream;
+use http_body::{Frame, SizeHint};
+
+/// The body of an answer.
+pub struct Body {
+    inner: Inner,
+    /// What is let go of when the body is read to its end, or nobody wants it any more.
+    held: Option<Box<dyn Any + Send>>,
+}
+
+enum Inner {
+    Whole(Option<Bytes>),
+    Pieces(Box<dyn Iterator<Item = Bytes> + Send>),
+    Stream(Pin<Box<dyn Stream<Item = Bytes> + Send>>),
+}
+
+impl Body {
+    /// Nothing.
+    pub fn empty() -> Self {
+        Body::of(Inner::Whole(None))
+    }
+
+    /// Pieces that are made one by one, as the client reads them.
+    pub fn pieces(pieces: impl Iterator<Item = Bytes> + Send + 'static) -> Self {
+        Body::of(Inner::Pieces(Box::new(pieces)))
+    }
+
+    /// Pieces that come with time.
+    pub fn stream(stream: impl Stream<Item = Bytes> + Send + 'static) -> Self {
+        Body::of(Inner::Stream(Box::pin(stream)))
+    }
+
+    /// The same, holding something for as long as it is being read. What is whole already needs
+    /// nobody's place.
+    pub(crate) fn holding(mut self, held: impl Send + 'static) -> Self {
+        if matches!(self.inner, Inner::Pieces(_)) {
+            self.held = Some(Box::new(held));
+        }
+        self
+    }
+
+    fn of(inner: Inner) -> Self {
+        Body { inner, held: None }
+    }
+}
+
+impl From<Bytes> for Body {
+    fn from(bytes: Bytes) -> Self {
+        Body::of(Inner::Whole((!bytes.is_empty()).then_some(bytes)))
+    }
+}
+
+impl fmt::Debug for Body {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.inner {
+            Inner::Whole(bytes) => f.debug_tuple("Whole").field(bytes).finish(),
+            Inner::Pieces(_) => f.write_str("Pieces"),
+            Inner::Stream(_) => f.write_str("Stream"),
+        }
+    }
+}
+
+impl http_body::Body for Body {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let next = match &mut self.inner {
+            Inner::Whole(bytes) => Poll::Ready(bytes.take()),
+            Inner::Pieces(pieces) => Poll::Ready(pieces.next()),
+            Inner::Stream(stream) => stream.as_mut().poll_next(context),
+        };
+        if matches!(next, Poll::Ready(None)) {
+            self.held = None;
+        }
+        next.map(|bytes| bytes.map(|bytes| Ok(Frame::data(bytes))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        matches!(self.inner, Inner::Whole(None))
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.inner {
+            Inner::Whole(bytes) => {
+                SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64))
+            }
+            Inner::Pieces(_) | Inner::Stream(_) => SizeHint::default(),
+        }
+    }
+}

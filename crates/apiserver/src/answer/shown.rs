@@ -1,0 +1,122 @@
+//! One object as a client wants to see it: whole, its metadata, or a row of a table.
+
+use std::sync::Arc;
+
+use bytes::{Bytes, BytesMut};
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ListMeta;
+use serde_json::Value;
+use stint_store::{Entry, Revision};
+
+use crate::kind::AnyKind;
+use crate::object::{self, Head, type_head};
+use crate::request::media::{Include, View};
+use crate::table;
+
+/// How the objects of one answer are shown.
+pub(crate) struct Shown {
+    pub(crate) kind: &'static dyn AnyKind,
+    pub(crate) view: View,
+    pub(crate) now: Timestamp,
+    head: String,
+    metadata_head: String,
+}
+
+impl Shown {
+    pub(crate) fn new(kind: &'static dyn AnyKind, view: View, now: Timestamp) -> Self {
+        let metadata_head = type_head("meta.k8s.io/v1", "PartialObjectMetadata");
+        Shown { kind, view, now, head: kind.type_head(), metadata_head }
+    }
+
+    /// An object as an answer of its own.
+    pub(crate) fn one(&self, stored: &Bytes, revision: Option<Revision>) -> Bytes {
+        let mut answer = BytesMut::new();
+        match self.view {
+            View::Whole => object::put(&mut answer, Head::Typed(&self.head), stored, revision),
+            View::Metadata(_) => {
+                let head = Head::Typed(&self.metadata_head);
+                object::put_metadata(&mut answer, head, stored, revision);
+            }
+            View::Table(include) => {
+                let resource_version = revision.map(|revision| revision.to_string());
+                let metadata = ListMeta { resource_version, ..ListMeta::default() };
+                let rows = vec![self.row(stored, revision, include)];
+                let table = table::table(Some(self.kind.columns()), &metadata, rows);
+                answer.extend_from_slice(&to_json(&table));
+            }
+        }
+        answer.freeze()
+    }
+
+    /// An item of a list, or a row of a table.
+    pub(crate) fn put_item(&self, answer: &mut BytesMut, entry: &Arc<Entry>) {
+        let stored = self.kind.as_stored(entry);
+        match self.view {
+            View::Whole => object::put(answer, Head::Item, &stored, Some(entry.modified)),
+            View::Metadata(_) => {
+                let head = Head::Typed(&self.metadata_head);
+                object::put_metadata(answer, head, &stored, Some(entry.modified));
+            }
+            View::Table(include) => {
+                let row = self.row(&stored, Some(entry.modified), include);
+                answer.extend_from_slice(&to_json(&row));
+            }
+        }
+    }
+
+    /// An object as part of a watch. Of tables only the first has columns.
+    pub(crate) fn watched(&self, entry: &Entry, revision: Revision, is_first: bool) -> Bytes {
+        self.watched_stored(&self.kind.as_stored(entry), revision, is_first)
+    }
+
+    /// The same, of something that need not be stored.
+    pub(crate) fn watched_stored(
+        &self,
+        stored: &Bytes,
+        revision: Revision,
+        is_first: bool,
+    ) -> Bytes {
+        match self.view {
+            View::Whole | View::Metadata(_) => self.one(stored, Some(revision)),
+            View::Table(include) => {
+                let resource_version = Some(revision.to_string());
+                let metadata = ListMeta { resource_version, ..ListMeta::default() };
+                let rows = vec![self.row(stored, Some(revision), include)];
+                let columns = is_first.then(|| self.kind.columns());
+                to_json(&table::table(columns, &metadata, rows)).into()
+            }
+        }
+    }
+
+    /// A row of a table.
+    pub(crate) fn row(
+        &self,
+        stored: &Bytes,
+        revision: Option<Revision>,
+        include: Include,
+    ) -> Value {
+        let version = revision.unwrap_or(Revision::EMPTY);
+        let decoded = self.kind.read_own(stored, version);
+        let cells = self.kind.cells(decoded.as_ref(), self.now);
+        let conditions = self.kind.row_conditions(decoded.as_ref());
+        let mut text = BytesMut::new();
+        match include {
+            Include::None => {}
+            Include::Metadata => {
+                let head = Head::Typed(&self.metadata_head);
+                object::put_metadata(&mut text, head, stored, revision);
+            }
+            Include::Object => object::put(&mut text, Head::Typed(&self.head), stored, revision),
+        }
+        let object = if text.is_empty() {
+            Value::Null
+        } else {
+            serde_json::from_slice(&text).expect("it is JSON")
+        };
+        table::row(cells, conditions, object)
+    }
+}
+
+pub(crate) fn to_json(value: &Value) -> Vec<u8> {
+    serde_json::to_vec(value).expect("JSON serialises")
+}

@@ -1,0 +1,152 @@
+//! What all verbs share: the store, the kinds' rules, and the way from one to the other. It
+//! knows no HTTP.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use jiff::Timestamp;
+use stint_api::feature_gates::FeatureGates;
+use stint_store::{Entry, Revision, Store, StoreError};
+use tokio::sync::{Mutex, watch};
+
+use crate::clock::Clock;
+use crate::kind::{AnyKind, Names};
+use crate::kinds;
+use crate::log::LogSource;
+use crate::object::Object;
+use crate::status::Status;
+
+/// What the server works on.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Which features are on.
+    pub gates: FeatureGates,
+    /// What time it is.
+    pub clock: Clock,
+    /// Where the logs of Pods come from.
+    pub logs: Arc<dyn LogSource>,
+}
+
+/// The API on its store.
+#[derive(Debug)]
+pub(crate) struct Api {
+    pub(crate) store: Store,
+    pub(crate) gates: FeatureGates,
+    pub(crate) clock: Clock,
+    pub(crate) logs: Arc<dyn LogSource>,
+    /// Turns true when everything that has no end of its own is to end.
+    pub(crate) draining: watch::Sender<bool>,
+    /// Held while an object with an address of its own is created, so that no two get the same.
+    pub(crate) addresses: Mutex<()>,
+}
+
+/// An object as it is stored now.
+#[derive(Debug)]
+pub(crate) struct Current {
+    pub(crate) entry: Arc<Entry>,
+    pub(crate) object: Box<dyn Object>,
+}
+
+/// What a write came to: an object as the client is shown it.
+#[derive(Debug)]
+pub(crate) struct Written {
+    /// Its stored form.
+    pub(crate) stored: Bytes,
+    /// Its version; none after a dry run that would have created it.
+    pub(crate) revision: Option<Revision>,
+    /// Whether it is new.
+    pub(crate) is_new: bool,
+    /// What the client should know.
+    pub(crate) warnings: Vec<String>,
+}
+
+impl Api {
+    pub(crate) fn new(store: Store, config: Config) -> Self {
+        let Config { gates, clock, logs } = config;
+        let (draining, addresses) = (watch::Sender::new(false), Mutex::new(()));
+        Api { store, gates, clock, logs, draining, addresses }
+    }
+
+    /// Resolves when everything that has no end of its own is to end.
+    pub(crate) fn drained(&self) -> impl Future<Output = ()> + Send + use<> {
+        let mut draining = self.draining.subscribe();
+        async move {
+            // Without a sender there is no server left, and nothing to wait for.
+            let _ = draining.wait_for(|draining| *draining).await;
+        }
+    }
+
+    /// The time as objects carry it: in whole seconds.
+    pub(crate) fn now(&self) -> Timestamp {
+        let now = self.clock.now();
+        Timestamp::from_second(now.as_second()).expect("a time without its fraction is a time")
+    }
+
+    /// What is stored under a name, decoded.
+    pub(crate) fn current(
+        &self,
+        kind: &dyn AnyKind,
+        namespace: Option<&str>,
+        name: &str,
+    ) -> Result<Current, Status> {
+        let entry = self
+            .store
+            .get(&key(kind, namespace, name))
+            .ok_or_else(|| Status::not_found(kind.names(), name))?;
+        let object = kind.read_stored(&entry.value, entry.modified);
+        Ok(Current { entry, object })
+    }
+
+    /// Refuses to put something into a namespace that is not there, or will not be for long.
+    pub(crate) fn check_namespace(
+        &self,
+        names: &Names,
+        namespace: Option<&str>,
+        name: &str,
+    ) -> Result<(), Status> {
+        let Some(namespace) = namespace else { return Ok(()) };
+        let namespaces = kinds::namespaces();
+        let found = self.current(namespaces, None, namespace)?;
+        if found.object.meta().deletion_timestamp.is_some() {
+            return Err(Status::namespace_terminating(names, name, namespace));
+        }
+        Ok(())
+    }
+}
+
+/// Where an object is stored.
+pub(crate) fn key(kind: &dyn AnyKind, namespace: Option<&str>, name: &str) -> String {
+    format!("{}{name}", prefix(kind, namespace))
+}
+
+/// Where the objects of a kind are stored: those of a namespace, or all.
+pub(crate) fn prefix(kind: &dyn AnyKind, namespace: Option<&str>) -> String {
+    match namespace {
+        Some(namespace) => format!("/registry/{}/{namespace}/", kind.stored_under()),
+        None => format!("/registry/{}/", kind.stored_under()),
+    }
+}
+
+/// What a client is told when the store fails.
+pub(crate) fn store_failed(error: StoreError) -> Status {
+    match error {
+        StoreError::TooLarge { limit, .. } => Status::too_large(limit),
+        StoreError::InDoubt { .. } => {
+            Status::timeout(&format!("it is not known whether the write was done: {error}"))
+        }
+        StoreError::Compacted { .. } => Status::expired(EXPIRED),
+        StoreError::Future { asked, newest } => {
+            Status::too_large_version(asked.get(), newest.get())
+        }
+        StoreError::Closed => Status::unavailable("the server is shutting down"),
+        StoreError::Io { .. } => {
+            Status::unavailable(format!("the store cannot be written: {error}"))
+        }
+        // Conflicts are answered where they can happen; the others are of opening a store.
+        other => Status::internal(other),
+    }
+}
+
+/// What a client is told when it asks for something too old.
+pub(crate) const EXPIRED: &str =
+    "The provided resource version is too old: it is not kept any more";

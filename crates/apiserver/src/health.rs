@@ -1,0 +1,44 @@
+//! Whether the server is well: `/livez`, `/readyz`, `/healthz`.
+
+use bytes::Bytes;
+use http::{Response, StatusCode};
+
+use crate::answer::{self, Body};
+use crate::api::Api;
+use crate::kinds;
+
+/// The answer of a health path.
+pub(crate) fn answer_checks(
+    checks: &[(&str, bool)],
+    path: &str,
+    is_verbose: bool,
+) -> Response<Body> {
+    let is_well = checks.iter().all(|(_, is_well)| *is_well);
+    let code = if is_well { StatusCode::OK } else { StatusCode::INTERNAL_SERVER_ERROR };
+    let text = if is_well && !is_verbose {
+        "ok".to_owned()
+    } else {
+        let mut text = String::new();
+        for (name, is_well) in checks {
+            let (sign, word) = if *is_well { ("+", "ok") } else { ("-", "failed") };
+            text.push_str(&format!("[{sign}]{name} {word}\n"));
+        }
+        let word = if is_well { "passed" } else { "failed" };
+        text.push_str(&format!("{} check {word}\n", path.trim_start_matches('/')));
+        text
+    };
+    answer::answer(code, "text/plain; charset=utf-8", Body::from(Bytes::from(text)))
+}
+
+/// Alive as soon as it answers; ready when it has its first namespace.
+pub(crate) fn answer(path: &str, query: Option<&str>, api: &Api) -> Response<Body> {
+    let is_verbose =
+        query.is_some_and(|query| query.split('&').any(|part| part.starts_with("verbose")));
+    let has_default = api.current(kinds::namespaces(), None, "default").is_ok();
+    let checks: &[(&str, bool)] = if path == "/readyz" {
+        &[("ping", true), ("namespaces", has_default)]
+    } else {
+        &[("ping", true)]
+    };
+    answer_checks(checks, path, is_verbose)
+}

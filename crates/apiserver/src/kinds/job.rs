@@ -1,0 +1,90 @@
+//! Jobs: what all of this is for.
+
+use std::borrow::Cow;
+
+use jiff::Timestamp;
+use k8s_openapi::api::batch::v1::Job;
+use serde_json::Value;
+use stint_api::field_error::{FieldError, quote};
+use stint_api::validation::job::validate_job;
+use stint_api::validation::job_status::validate_job_status_update;
+use stint_api::validation::job_update::validate_job_update;
+use stint_api::{defaults, kinds, prepare};
+
+use crate::kind::{Context, Kind, Manners, Names, Part};
+use crate::table::{self, Column};
+
+/// Jobs.
+#[derive(Debug)]
+pub(super) struct Jobs;
+
+impl Kind for Jobs {
+    type Object = Job;
+
+    const NAMES: Names = Names {
+        group: "batch",
+        version: "v1",
+        kind: "Job",
+        plural: "jobs",
+        singular: "job",
+        short_names: &[],
+        categories: &["all"],
+        is_namespaced: true,
+    };
+
+    // Jobs of batch/v1 orphan their Pods unless told otherwise, from before there was a choice.
+    const MANNERS: Manners =
+        Manners { has_status: true, orphans_by_default: true, ..Manners::USUAL };
+
+    const STORED_UNDER: &'static str = "batch/jobs";
+
+    const FIELDS: &'static [&'static str] = &["status.successful"];
+
+    fn unknown_field(field: &str) -> String {
+        format!("field label {} not supported for Job", quote(field))
+    }
+
+    fn prepare_for_create(job: &mut Job, context: &Context<'_>) {
+        prepare::prepare_for_create(job, context.gates);
+        job.status = Some(Default::default());
+    }
+
+    fn prepare_for_update(new: &mut Job, old: &Job, part: Part, context: &Context<'_>) {
+        match part {
+            Part::Status => prepare::prepare_for_status_update(new, old),
+            Part::Whole | Part::Finalize => {
+                prepare::prepare_for_update(new, old, context.gates);
+            }
+        }
+    }
+
+    fn validate_create(job: &Job, _context: &Context<'_>) -> Vec<FieldError> {
+        validate_job(job)
+    }
+
+    fn validate_update(new: &Job, old: &Job, part: Part, context: &Context<'_>) -> Vec<FieldError> {
+        match part {
+            Part::Status => validate_job_status_update(new, old, context.gates),
+            Part::Whole | Part::Finalize => validate_job_update(new, old),
+        }
+    }
+
+    fn field<'o>(job: &'o Job, name: &str) -> Cow<'o, str> {
+        kinds::job::field(job, name).unwrap_or_default()
+    }
+
+    fn columns() -> &'static [Column] {
+        table::job::COLUMNS
+    }
+
+    fn cells(job: &Job, now: Timestamp) -> Vec<Value> {
+        table::job::cells(job, now)
+    }
+
+    fn to_stored(job: &Job) -> Vec<u8> {
+        // A Job without labels gets those of its template once it is known to be valid.
+        let mut job = job.clone();
+        defaults::job::default_labels(&mut job);
+        crate::object::to_stored(&job)
+    }
+}

@@ -1,0 +1,113 @@
+//! Pods: what runs.
+
+use std::borrow::Cow;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use serde_json::Value;
+use stint_api::defaults::pod::default_pod;
+use stint_api::field_error::FieldError;
+use stint_api::pod_deletion::{Deletion, begin_deletion};
+use stint_api::pod_field::pod_field;
+use stint_api::prepare::pod as prepare;
+use stint_api::validation::pod as validation;
+
+use crate::kind::{Context, Kind, Manners, Names, Part, PartOf};
+use crate::table::{self, Column, RowCondition};
+
+/// Pods.
+#[derive(Debug)]
+pub(super) struct Pods;
+
+impl Kind for Pods {
+    type Object = Pod;
+
+    const NAMES: Names = Names {
+        group: "",
+        version: "v1",
+        kind: "Pod",
+        plural: "pods",
+        singular: "pod",
+        short_names: &["po"],
+        categories: &["all"],
+        is_namespaced: true,
+    };
+
+    const MANNERS: Manners = Manners { has_status: true, returns_deleted: true, ..Manners::USUAL };
+
+    const STORED_UNDER: &'static str = "pods";
+
+    const FIELDS: &'static [&'static str] = &[
+        "spec.nodeName",
+        "spec.restartPolicy",
+        "spec.schedulerName",
+        "spec.serviceAccountName",
+        "spec.hostNetwork",
+        "status.phase",
+        "status.podIP",
+        "status.nominatedNodeName",
+    ];
+
+    const PARTS: &'static [PartOf] = &[
+        ("binding", "Binding", &["create"]),
+        ("eviction", "Eviction", &["create"]),
+        ("log", "Pod", &["get"]),
+    ];
+
+    fn admit(pod: &mut Pod) -> Result<(), String> {
+        default_pod(pod);
+        prepare::admit_pod(pod).map_err(|error| error.to_string())
+    }
+
+    fn prepare_for_create(pod: &mut Pod, context: &Context<'_>) {
+        prepare::prepare_pod_for_create(pod, &Time(context.now));
+    }
+
+    fn prepare_for_update(new: &mut Pod, old: &Pod, part: Part, _context: &Context<'_>) {
+        match part {
+            Part::Status => prepare::prepare_pod_for_status_update(new, old),
+            Part::Whole | Part::Finalize => {
+                default_pod(new);
+                prepare::admit_pod_update(new, old);
+                prepare::prepare_pod_for_update(new, old);
+            }
+        }
+    }
+
+    fn validate_create(pod: &Pod, _context: &Context<'_>) -> Vec<FieldError> {
+        validation::validate_pod_create(pod)
+    }
+
+    fn validate_update(
+        new: &Pod,
+        old: &Pod,
+        part: Part,
+        _context: &Context<'_>,
+    ) -> Vec<FieldError> {
+        match part {
+            Part::Status => validation::validate_pod_status_update(new, old),
+            Part::Whole | Part::Finalize => validation::validate_pod_update(new, old),
+        }
+    }
+
+    fn field<'o>(pod: &'o Pod, name: &str) -> Cow<'o, str> {
+        pod_field(pod, name).unwrap_or_default()
+    }
+
+    fn begin_deletion(pod: &mut Pod, requested: Option<i64>, now: Timestamp) -> Option<Deletion> {
+        Some(begin_deletion(pod, requested, &Time(now)))
+    }
+
+    fn columns() -> &'static [Column] {
+        table::pod::COLUMNS
+    }
+
+    fn cells(pod: &Pod, now: Timestamp) -> Vec<Value> {
+        table::pod::cells(pod, now)
+    }
+
+    fn row_conditions(pod: &Pod) -> &'static [RowCondition] {
+        table::pod::conditions(pod)
+    }
+}

@@ -1,0 +1,314 @@
+//! An object of any kind, and the form it is stored in. It knows no rules of any kind.
+//!
+//! The stored form is JSON without `apiVersion`, `kind` and resourceVersion, and with the
+//! metadata in front:
+//!
+//! ```text
+//!   {"metadata":{"name":"a",…},"spec":…}                                stored
+//!   {"kind":"Job","apiVersion":"batch/v1","metadata":{"resourceVersion":"7","name":"a",…},"spec":…}
+//! ```
+//!
+//! So an answer is made of what is stored by putting two short texts around its start. Nothing
+//! is decoded to be read, listed or watched.
+
+use std::any::Any;
+use std::fmt::Debug;
+
+use bytes::BytesMut;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::{Metadata, Resource};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use stint_store::Revision;
+
+/// What a Kubernetes type can do, all of it at once.
+pub trait KubernetesType:
+    Resource
+    + Metadata<Ty = ObjectMeta>
+    + Serialize
+    + DeserializeOwned
+    + Clone
+    + Debug
+    + Default
+    + Send
+    + Sync
+    + 'static
+{
+}
+
+impl<T> KubernetesType for T where
+    T: Resource
+        + Metadata<Ty = ObjectMeta>
+        + Serialize
+        + DeserializeOwned
+        + Clone
+        + Debug
+        + Default
+        + Send
+        + Sync
+        + 'static
+{
+}
+
+/// An object of some kind.
+pub trait Object: Any + Debug + Send + Sync {
+    /// Its metadata.
+    fn meta(&self) -> &ObjectMeta;
+    /// Its metadata, to be changed.
+    fn meta_mut(&mut self) -> &mut ObjectMeta;
+    /// The same object once more.
+    fn copy(&self) -> Box<dyn Object>;
+}
+
+impl<T: KubernetesType> Object for T {
+    fn meta(&self) -> &ObjectMeta {
+        self.metadata()
+    }
+
+    fn meta_mut(&mut self) -> &mut ObjectMeta {
+        self.metadata_mut()
+    }
+
+    fn copy(&self) -> Box<dyn Object> {
+        Box::new(self.clone())
+    }
+}
+
+impl dyn Object {
+    /// The object as the type of its kind.
+    pub(crate) fn expect_ref<T: KubernetesType>(&self) -> &T {
+        (self as &dyn Any).downcast_ref().expect("an object is of the type of its kind")
+    }
+
+    /// The object as the type of its kind, to be changed.
+    pub(crate) fn expect_mut<T: KubernetesType>(&mut self) -> &mut T {
+        (self as &mut dyn Any).downcast_mut().expect("an object is of the type of its kind")
+    }
+}
+
+/// The start of everything stored.
+const START: &[u8] = b"{\"metadata\":{";
+
+/// The stored form of an object. Its metadata has no resourceVersion.
+pub(crate) fn to_stored<T: KubernetesType>(object: &T) -> Vec<u8> {
+    let mut json = serde_json::to_vec(object).expect("Kubernetes types serialise to JSON");
+    // k8s-openapi writes the two fields of the type first, without spaces.
+    let head = format!(r#"{{"apiVersion":"{}","kind":"{}","#, T::API_VERSION, T::KIND);
+    assert!(json.starts_with(head.as_bytes()), "a type starts with its apiVersion and kind");
+    json.drain(1..head.len());
+    if !json.starts_with(START) {
+        json = with_metadata_first(&json);
+    }
+    json
+}
+
+/// Whether a stored form may hold a time of a year below zero. Such a time can be read and
+/// written, but not read again: it is written with three digits of its year.
+pub(crate) fn may_have_early_times(stored: &[u8]) -> bool {
+    let is_early =
+        |window: &[u8]| window.starts_with(b"\"-") && window[2..].iter().all(u8::is_ascii_digit);
+    stored.windows(5).any(is_early)
+}
+
+/// An object from its stored form.
+///
+/// # Assumptions
+///
+/// It was stored by [`AnyKind::to_stored`](crate::kind::AnyKind::to_stored), which refuses what
+/// cannot be read again.
+pub(crate) fn from_stored<T: KubernetesType>(stored: &[u8], revision: Revision) -> T {
+    let mut object: T = serde_json::from_slice(stored).expect("what was stored can be read");
+    object.metadata_mut().resource_version = Some(revision.to_string());
+    object
+}
+
+/// Moves the member `metadata` of a JSON object to its front.
+fn with_metadata_first(json: &[u8]) -> Vec<u8> {
+    let members = Members::of(json);
+    let metadata = members
+        .iter()
+        .find(|member| json[member.start..].starts_with(&START[1..]))
+        .expect("an object has metadata with something in it")
+        .clone();
+    let mut moved = Vec::with_capacity(json.len());
+    moved.push(b'{');
+    moved.extend_from_slice(&json[metadata.clone()]);
+    for member in members.iter().filter(|member| **member != metadata) {
+        moved.push(b',');
+        moved.extend_from_slice(&json[member.clone()]);
+    }
+    moved.push(b'}');
+    moved
+}
+
+/// The members of a JSON object, each as a range of its text from key to value.
+struct Members;
+
+impl Members {
+    fn of(json: &[u8]) -> Vec<std::ops::Range<usize>> {
+        let (mut depth, mut start, mut in_text, mut is_escaped) = (0_usize, 1, false, false);
+        let mut members = Vec::new();
+        for (position, &byte) in json.iter().enumerate() {
+            if in_text {
+                match byte {
+                    _ if is_escaped => is_escaped = false,
+                    b'\\' => is_escaped = true,
+                    b'"' => in_text = false,
+                    _ => {}
+                }
+                continue;
+            }
+            match byte {
+                b'"' => in_text = true,
+                b'{' | b'[' => depth += 1,
+                b'}' | b']' => {
+                    depth -= 1;
+                    if depth == 0 && position > start {
+                        members.push(start..position);
+                    }
+                }
+                b',' if depth == 1 => {
+                    members.push(start..position);
+                    start = position + 1;
+                }
+                _ => {}
+            }
+        }
+        members
+    }
+}
+
+/// What stands before the metadata of an answer: `{` in a list, and the type elsewhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Head<'a> {
+    /// An item of a list, which says what its items are.
+    Item,
+    /// An object that says what it is: the text of [`type_head`].
+    Typed(&'a str),
+}
+
+/// The type of an object as an answer starts with it.
+pub(crate) fn type_head(api_version: &str, kind: &str) -> String {
+    format!(r#"{{"kind":"{kind}","apiVersion":"{api_version}","#)
+}
+
+/// Adds an object to an answer. Without a revision it has no resourceVersion, as the answer
+/// to a dry run.
+pub(crate) fn put(
+    answer: &mut BytesMut,
+    head: Head<'_>,
+    stored: &[u8],
+    revision: Option<Revision>,
+) {
+    let rest = stored.strip_prefix(START).expect("everything stored starts with its metadata");
+    let head = match head {
+        Head::Item => "{",
+        Head::Typed(text) => text,
+    };
+    let separator = if rest.starts_with(b"}") { "" } else { "," };
+    let version = revision.map_or_else(String::new, |revision| {
+        format!(r#""resourceVersion":"{revision}"{separator}"#)
+    });
+    const METADATA: &[u8] = b"\"metadata\":{";
+    answer.reserve(head.len() + METADATA.len() + version.len() + rest.len());
+    answer.extend_from_slice(head.as_bytes());
+    answer.extend_from_slice(METADATA);
+    answer.extend_from_slice(version.as_bytes());
+    answer.extend_from_slice(rest);
+}
+
+/// Adds the metadata of an object to an answer, without a type.
+pub(crate) fn put_metadata(
+    answer: &mut BytesMut,
+    head: Head<'_>,
+    stored: &[u8],
+    revision: Option<Revision>,
+) {
+    put(answer, head, &stored[..metadata_end(stored)], revision);
+    answer.extend_from_slice(b"}");
+}
+
+/// The text of an object's metadata.
+pub(crate) fn metadata_text(stored: &[u8]) -> &[u8] {
+    &stored[START.len() - 1..metadata_end(stored)]
+}
+
+/// Where the metadata end, which everything stored starts with. Nothing after them is looked
+/// at: a selector asks this of every object.
+fn metadata_end(stored: &[u8]) -> usize {
+    let (mut depth, mut in_text, mut is_escaped) = (1_usize, false, false);
+    for (position, &byte) in stored.iter().enumerate().skip(START.len()) {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' => is_escaped = in_text,
+            b'"' => in_text = !in_text,
+            b'{' if !in_text => depth += 1,
+            b'}' if !in_text => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 {
+            return position + 1;
+        }
+    }
+    panic!("the metadata of something stored have an end");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+    use serde_json::{Value, json};
+
+    #[test]
+    fn metadata_comes_first_whatever_the_type() {
+        let object: ConfigMap = serde_json::from_value(json!({
+            "metadata": {"name": "a", "annotations": {"x": "\"},{\\"}},
+            "data": {"metadata": "{\"metadata\":{", "b": "[}"},
+            "immutable": true,
+        }))
+        .expect("a config map");
+        let stored = to_stored(&object);
+        let text = String::from_utf8(stored.clone()).expect("JSON is text");
+        assert!(text.starts_with(r#"{"metadata":{"annotations""#), "{text}");
+        let read: ConfigMap = from_stored(&stored, Revision::new(7));
+        assert_eq!(read.data, object.data);
+        assert_eq!(read.metadata.resource_version.as_deref(), Some("7"));
+    }
+
+    #[test]
+    fn metadata_end_where_they_end() {
+        let rest = r#","data":{"a":"}"}}"#;
+        for metadata in [
+            r#"{"name":"a"}"#,
+            r#"{}"#,
+            r#"{"a":{"b":"}"},"c":["{",{"d":"\\\""}]}"#,
+            r#"{"a":"\\","b":{}}"#,
+        ] {
+            let stored = format!(r#"{{"metadata":{metadata}{rest}"#);
+            let found = std::str::from_utf8(metadata_text(stored.as_bytes()));
+            assert_eq!(found, Ok(metadata));
+        }
+    }
+
+    #[test]
+    fn metadata_with_nothing_in_them_still_get_a_version() {
+        let mut answer = BytesMut::new();
+        put(&mut answer, Head::Item, br#"{"metadata":{}}"#, Some(Revision::new(3)));
+        assert_eq!(answer, r#"{"metadata":{"resourceVersion":"3"}}"#);
+    }
+
+    #[test]
+    fn an_answer_says_its_type_and_version() {
+        let object: Secret =
+            serde_json::from_value(json!({"metadata": {"name": "a"}})).expect("a secret");
+        let head = type_head("v1", "Secret");
+        let mut answer = BytesMut::new();
+        put(&mut answer, Head::Typed(&head), &to_stored(&object), Some(Revision::new(3)));
+        let value: Value = serde_json::from_slice(&answer).expect("JSON");
+        assert_eq!(
+            value,
+            json!({"kind": "Secret", "apiVersion": "v1",
+                   "metadata": {"name": "a", "resourceVersion": "3"}})
+        );
+    }
+}

@@ -1,0 +1,452 @@
+//! One request, from what it asks for to its answer.
+
+use bytes::Bytes;
+use http::header::{ACCEPT, CONTENT_TYPE, HeaderName, USER_AGENT};
+use http::request::Parts;
+use http::{HeaderMap, Method, Response, StatusCode};
+use http_body_util::BodyExt;
+use serde_json::{Value, json};
+use stint_api::field_error::FieldError;
+use stint_api::field_path::Path;
+use stint_store::Revision;
+
+use super::{Inner, too_many};
+use crate::access::{Attributes, Identity, authorize};
+use crate::answer::{self, Body, JSON, Shown, answer, status_answer, written};
+use crate::api::{Written, key};
+use crate::decode::{Format, repeated_fields};
+use crate::discovery;
+use crate::kind::{AnyKind, Part};
+use crate::metrics::RequestLabels;
+use crate::openapi;
+use crate::patch::{Patch, PatchType};
+use crate::request::delete_options::DeleteOptions;
+use crate::request::list_options::{ListOptions, read_version};
+use crate::request::media::{AnswerFormat, Count, Shape, View, accepted_format, body_format};
+use crate::request::query::Query;
+use crate::request::target::{Resource, Target, Verb};
+use crate::request::write_options::WriteOptions;
+use crate::status::Status;
+use crate::verb::list::Listed;
+use crate::verb::{Change, Which, patch_failed};
+
+/// A request whose target is known.
+pub(super) struct Call<'r> {
+    server: &'r Inner,
+    method: &'r Method,
+    headers: &'r HeaderMap,
+    path: &'r str,
+    identity: &'r Identity,
+    query: Query,
+    target: Target<'r>,
+    verb: Option<Verb>,
+}
+
+impl<'r> Call<'r> {
+    pub(super) fn new(
+        server: &'r Inner,
+        parts: &'r Parts,
+        path: &'r str,
+        identity: &'r Identity,
+    ) -> Result<Self, Status> {
+        let query = Query::parse(parts.uri.query().unwrap_or(""));
+        let is_watch = query.flag("watch")?.unwrap_or(false);
+        let target = Target::of(path);
+        let verb = match &target {
+            Target::Resource(resource) => Verb::of(&parts.method, resource, is_watch),
+            Target::Bindings(_) => (parts.method == Method::POST).then_some(Verb::Create),
+            Target::Discovery(_) | Target::Path(_) | Target::Unknown => None,
+        };
+        let (method, headers) = (&parts.method, &parts.headers);
+        Ok(Call { server, method, headers, path, identity, query, target, verb })
+    }
+
+    /// What the request is counted by.
+    pub(super) fn label(&self, labels: &mut RequestLabels) {
+        if let (Target::Resource(resource), Some(verb)) = (&self.target, self.verb) {
+            let names = resource.kind.names();
+            labels.group = names.group;
+            labels.resource = names.plural;
+            labels.verb = verb.as_str();
+        }
+    }
+
+    /// What everybody is told who uses the kind.
+    pub(super) fn deprecation(&self) -> Option<&'static str> {
+        match &self.target {
+            Target::Resource(resource) => resource.kind.manners().deprecation,
+            Target::Bindings(_) | Target::Discovery(_) | Target::Path(_) | Target::Unknown => None,
+        }
+    }
+
+    /// Whether whoever asks may do this.
+    pub(super) fn authorize(&self) -> Result<(), Status> {
+        let method = self.method.as_str().to_ascii_lowercase();
+        let attributes = match &self.target {
+            Target::Resource(resource) => {
+                let names = resource.kind.names();
+                Attributes {
+                    verb: self.verb.map_or(method.as_str(), |verb| verb.as_str()),
+                    group: names.group,
+                    resource: names.plural,
+                    subresource: resource.subresource,
+                    namespace: resource.namespace,
+                    name: resource.name,
+                    path: self.path,
+                }
+            }
+            Target::Bindings(namespace) => Attributes {
+                verb: Verb::Create.as_str(),
+                resource: "pods",
+                subresource: Some("binding"),
+                namespace: Some(namespace),
+                path: self.path,
+                ..Attributes::default()
+            },
+            Target::Discovery(_) | Target::Path(_) | Target::Unknown => {
+                Attributes::of_path(&method, self.path)
+            }
+        };
+        authorize(self.identity, &attributes).map_err(|forbidden| {
+            let message = forbidden.to_string();
+            match &self.target {
+                Target::Resource(resource) => {
+                    Status::denied(resource.kind.names(), resource.name.unwrap_or(""), message)
+                }
+                Target::Bindings(_) | Target::Discovery(_) | Target::Path(_) | Target::Unknown => {
+                    Status::forbidden_path(message)
+                }
+            }
+        })
+    }
+
+    /// Whether the answer may take any time.
+    pub(super) fn is_long_running(&self) -> bool {
+        let is_log =
+            matches!(&self.target, Target::Resource(found) if found.subresource == Some("log"));
+        self.verb == Some(Verb::Watch) || is_log
+    }
+
+    /// Whether there is something to be read.
+    pub(super) fn reads_body(&self) -> bool {
+        self.verb.is_some_and(|verb| !verb.is_read())
+    }
+
+    /// Carries the request out.
+    pub(super) async fn run(&self, body: &Bytes) -> Result<Response<Body>, Status> {
+        match &self.target {
+            Target::Resource(resource) => self.resource(resource, body).await,
+            Target::Bindings(namespace) => {
+                self.verb.ok_or_else(Status::method_not_allowed)?;
+                self.bind(namespace, None, body).await
+            }
+            Target::Discovery(path) => {
+                let shape = self.shape()?;
+                self.plain(discovery::discover(path), shape)
+            }
+            Target::Path("/metrics") => {
+                self.only_reads()?;
+                let text = self.server.metrics.text(self.server.api.store.revision().get());
+                let media_type = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+                Ok(answer(StatusCode::OK, media_type, Body::from(Bytes::from(text))))
+            }
+            Target::Path(path) => {
+                let document = match *path {
+                    "/version" => Some(discovery::version()),
+                    "/" => Some(json!({"paths": discovery::paths()})),
+                    other => openapi::document(other),
+                };
+                self.plain(document, Shape { is_pretty: self.is_pretty(), ..Shape::PLAIN })
+            }
+            Target::Unknown => Err(Status::no_such_path()),
+        }
+    }
+
+    fn only_reads(&self) -> Result<(), Status> {
+        match *self.method {
+            Method::GET | Method::HEAD => Ok(()),
+            _ => Err(Status::method_not_allowed()),
+        }
+    }
+
+    async fn resource(
+        &self,
+        resource: &Resource<'_>,
+        body: &Bytes,
+    ) -> Result<Response<Body>, Status> {
+        let kind = resource.kind;
+        let verb = self.verb.ok_or_else(Status::method_not_allowed)?;
+        let Some(subresource) = resource.subresource else {
+            return self.whole(resource, verb, body).await;
+        };
+        let name = resource.name.expect("a part is a part of something");
+        let namespace = resource.namespace.unwrap_or("");
+        let has_part = discovery::parts(kind).iter().any(|(part, ..)| *part == subresource);
+        match (subresource, verb) {
+            _ if !has_part => Err(Status::no_such_path()),
+            ("status", Verb::Get) => self.get(resource, name),
+            ("status", Verb::Update | Verb::Patch) => {
+                self.update(resource, name, verb, Part::Status, body).await
+            }
+            ("finalize", Verb::Update) => {
+                self.update(resource, name, verb, Part::Finalize, body).await
+            }
+            ("log", Verb::Get) => {
+                let guard = self.long_running()?;
+                self.server.api.log(namespace, name, &self.query, guard)
+            }
+            ("binding", Verb::Create) => self.bind(namespace, Some(name), body).await,
+            ("eviction", Verb::Create) => {
+                let format = self.format()?;
+                self.server.api.evict(namespace, name, body, format, &self.query).await?;
+                Ok(status_answer(&Status::created(), self.accepted_format()))
+            }
+            _ => Err(Status::method_not_allowed()),
+        }
+    }
+
+    async fn bind(
+        &self,
+        namespace: &str,
+        name: Option<&str>,
+        body: &Bytes,
+    ) -> Result<Response<Body>, Status> {
+        let options = WriteOptions::read(&self.query, "CreateOptions")?;
+        self.server.api.bind(namespace, name, body, self.format()?, options).await?;
+        Ok(status_answer(&Status::created(), self.accepted_format()))
+    }
+
+    async fn whole(
+        &self,
+        resource: &Resource<'_>,
+        verb: Verb,
+        body: &Bytes,
+    ) -> Result<Response<Body>, Status> {
+        let Resource { kind, namespace, name, .. } = *resource;
+        let names = kind.names();
+        let is_everywhere = names.is_namespaced && namespace.is_none();
+        let named = || name.ok_or_else(Status::method_not_allowed);
+        match verb {
+            Verb::Get => self.get(resource, named()?),
+            Verb::List => self.list(resource).await,
+            Verb::Watch => self.watch(resource),
+            Verb::Create | Verb::DeleteCollection if is_everywhere => {
+                Err(Status::method_not_allowed())
+            }
+            Verb::Create => {
+                let options = WriteOptions::read(&self.query, "CreateOptions")?;
+                let shape = self.shape_of(kind, Count::One)?;
+                let decoded = kind.decode(body, self.format()?, options.validation)?;
+                let made = self.server.api.create(kind, namespace, decoded, options).await?;
+                Ok(self.show(kind, shape, &made))
+            }
+            Verb::Update | Verb::Patch => {
+                self.update(resource, named()?, verb, Part::Whole, body).await
+            }
+            Verb::Delete => self.delete(resource, named()?, body).await,
+            Verb::DeleteCollection if !kind.manners().deletes_collections => {
+                Err(Status::method_not_allowed())
+            }
+            Verb::DeleteCollection => self.delete_collection(resource, body).await,
+        }
+    }
+
+    fn get(&self, resource: &Resource<'_>, name: &str) -> Result<Response<Body>, Status> {
+        let kind = resource.kind;
+        let shape = self.shape_of(kind, Count::One)?;
+        let api = &self.server.api;
+        if let Some(version) = self.query.get("resourceVersion") {
+            api.check_reached(read_version(version)?)?;
+        }
+        let entry = api
+            .store
+            .get(&key(kind, resource.namespace, name))
+            .ok_or_else(|| Status::not_found(kind.names(), name))?;
+        let json = self.shown(kind, shape).one(&kind.as_stored(&entry), Some(entry.modified));
+        Ok(written(StatusCode::OK, json, shape))
+    }
+
+    async fn list(&self, resource: &Resource<'_>) -> Result<Response<Body>, Status> {
+        let Resource { kind, namespace, .. } = *resource;
+        let shape = self.shape_of(kind, Count::Many)?;
+        let options = ListOptions::read(&self.query, kind, false)?;
+        let listed = self.server.api.list(kind, namespace, &options)?;
+        Ok(self.show_list(kind, shape, listed).await)
+    }
+
+    async fn show_list(
+        &self,
+        kind: &'static dyn AnyKind,
+        shape: Shape,
+        listed: Listed,
+    ) -> Response<Body> {
+        let body = answer::list_body(self.shown(kind, shape), listed);
+        if shape.format == AnswerFormat::Json && !shape.is_pretty {
+            return answer(StatusCode::OK, JSON, body);
+        }
+        let Ok(collected) = body.collect().await;
+        written(StatusCode::OK, collected.to_bytes(), shape)
+    }
+
+    fn watch(&self, resource: &Resource<'_>) -> Result<Response<Body>, Status> {
+        let Resource { kind, namespace, .. } = *resource;
+        let shape = self.shape()?;
+        let options = ListOptions::read(&self.query, kind, true)?;
+        let guard = self.long_running()?;
+        let watching = self.server.api.watch(kind, namespace, &options)?;
+        let body = answer::watch_body(self.shown(kind, shape), watching, guard);
+        Ok(answer(StatusCode::OK, JSON, body))
+    }
+
+    async fn update(
+        &self,
+        resource: &Resource<'_>,
+        name: &str,
+        verb: Verb,
+        part: Part,
+        body: &Bytes,
+    ) -> Result<Response<Body>, Status> {
+        let Resource { kind, namespace, .. } = *resource;
+        let shape = self.shape_of(kind, Count::One)?;
+        let (change, options) = if verb == Verb::Patch {
+            let patch_type = self.patch_type()?;
+            let options = WriteOptions::read(&self.query, "PatchOptions")?;
+            let patch = Patch::read(patch_type, body).map_err(patch_failed)?;
+            (Change::Patch { patch, repeated: repeated_fields(body) }, options)
+        } else {
+            let options = WriteOptions::read(&self.query, "UpdateOptions")?;
+            let decoded = kind.decode(body, self.format()?, options.validation)?;
+            (Change::Replace(decoded), options)
+        };
+        let which = Which { kind, namespace, name, part };
+        let made = self.server.api.update(which, change, options).await?;
+        Ok(self.show(kind, shape, &made))
+    }
+
+    fn patch_type(&self) -> Result<PatchType, Status> {
+        let header = self.header(CONTENT_TYPE).unwrap_or("");
+        let patch_type =
+            PatchType::from_content_type(header).ok_or_else(Status::unsupported_patch_type)?;
+        if self.query.flag("force")?.is_some() {
+            let detail = "may not be specified for non-apply patch";
+            let error = FieldError::forbidden(&Path::field("force"), detail);
+            return Err(Status::invalid_of("meta.k8s.io", "PatchOptions", "", &[error]));
+        }
+        Ok(patch_type)
+    }
+
+    async fn delete(
+        &self,
+        resource: &Resource<'_>,
+        name: &str,
+        body: &Bytes,
+    ) -> Result<Response<Body>, Status> {
+        let Resource { kind, namespace, .. } = *resource;
+        let shape = self.shape_of(kind, Count::One)?;
+        let options = DeleteOptions::read(body, self.format()?, &self.query)?;
+        let which = Which { kind, namespace, name, part: Part::Whole };
+        let deleted = self.server.api.delete(which, &options).await?;
+        if deleted.is_gone && !kind.manners().returns_deleted {
+            let status = Status::deleted(kind.names(), name, &deleted.uid);
+            return Ok(status_answer(&status, shape.format));
+        }
+        let is_accepted = !deleted.is_gone && options.is_accepted_only;
+        let code = if is_accepted { StatusCode::ACCEPTED } else { StatusCode::OK };
+        let stored = kind.restored(&deleted.stored, deleted.revision);
+        let json = self.shown(kind, shape).one(&stored, Some(deleted.revision));
+        let mut answer = written(code, json, shape);
+        answer::add_warnings(&mut answer, delete_warnings(kind, &options));
+        Ok(answer)
+    }
+
+    async fn delete_collection(
+        &self,
+        resource: &Resource<'_>,
+        body: &Bytes,
+    ) -> Result<Response<Body>, Status> {
+        let Resource { kind, namespace, .. } = *resource;
+        let shape = self.shape_of(kind, Count::Many)?;
+        let list = ListOptions::read(&self.query, kind, false)?;
+        let options = DeleteOptions::read(body, self.format()?, &self.query)?;
+        let listed = self.server.api.delete_collection(kind, namespace, &list, &options).await?;
+        let mut answer = self.show_list(kind, shape, listed).await;
+        answer::add_warnings(&mut answer, delete_warnings(kind, &options));
+        Ok(answer)
+    }
+
+    /// An object that was written.
+    fn show(&self, kind: &'static dyn AnyKind, shape: Shape, made: &Written) -> Response<Body> {
+        let code = if made.is_new { StatusCode::CREATED } else { StatusCode::OK };
+        let stored = kind.restored(&made.stored, Revision::EMPTY);
+        let json = self.shown(kind, shape).one(&stored, made.revision);
+        let mut answer = written(code, json, shape);
+        answer::add_warnings(&mut answer, &made.warnings);
+        answer
+    }
+
+    fn shown(&self, kind: &'static dyn AnyKind, shape: Shape) -> Shown {
+        Shown::new(kind, shape.view, self.server.api.clock.now())
+    }
+
+    /// A place among the requests that may take any time, which is counted.
+    fn long_running(&self) -> Result<impl Send + use<>, Status> {
+        let place = self.server.long_running.clone().try_acquire_owned();
+        Ok((place.map_err(|_| too_many())?, self.server.metrics.watcher()))
+    }
+
+    /// An answer that is no object of a kind, if there is one.
+    fn plain(&self, value: Option<Value>, shape: Shape) -> Result<Response<Body>, Status> {
+        let value = value.ok_or_else(Status::no_such_path)?;
+        self.only_reads()?;
+        let json = Bytes::from(serde_json::to_vec(&value).expect("JSON serialises"));
+        Ok(written(StatusCode::OK, json, shape))
+    }
+
+    /// The shape of an answer with objects of a kind.
+    fn shape_of(&self, kind: &dyn AnyKind, count: Count) -> Result<Shape, Status> {
+        let shape = self.shape()?;
+        match shape.view {
+            View::Metadata(asked) if asked != count => {
+                Err(Status::not_acceptable_shape(kind.names(), count == Count::Many))
+            }
+            View::Whole | View::Metadata(_) | View::Table(_) => Ok(shape),
+        }
+    }
+
+    fn accepted_format(&self) -> AnswerFormat {
+        accepted_format(self.headers)
+    }
+
+    fn shape(&self) -> Result<Shape, Status> {
+        let include = self.query.get("includeObject");
+        Shape::negotiate(self.header(ACCEPT), include, self.is_pretty())
+    }
+
+    /// Whether a person reads the answer: who says so, or uses what people use.
+    fn is_pretty(&self) -> bool {
+        if let Some(pretty) = self.query.get("pretty") {
+            return pretty == "1" || pretty == "true";
+        }
+        let agent = self.header(USER_AGENT).unwrap_or("");
+        ["curl", "Wget", "Mozilla/5.0"].iter().any(|known| agent.starts_with(known))
+    }
+
+    fn format(&self) -> Result<Format, Status> {
+        body_format(self.header(CONTENT_TYPE))
+    }
+
+    fn header(&self, name: HeaderName) -> Option<&str> {
+        self.headers.get(name).and_then(|value| value.to_str().ok())
+    }
+}
+
+/// What whoever deletes something of a kind should know.
+fn delete_warnings(kind: &dyn AnyKind, options: &DeleteOptions) -> &'static [&'static str] {
+    if kind.manners().orphans_by_default && options.propagation.is_none() {
+        &["child pods are preserved by default when jobs are deleted; set \
+           propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress \
+           this warning"]
+    } else {
+        &[]
+    }
+}

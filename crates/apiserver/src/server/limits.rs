@@ -1,0 +1,33 @@
+//! How much the server takes on at once.
+
+use std::time::Duration;
+
+/// The limits of a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Requests under way at once. kube-apiserver takes 600 by default (400 that read, 200
+    /// that write); each holds a body of at most `body_bytes` here, so 600 hold 1.8 GB at the
+    /// very worst.
+    pub requests: usize,
+    /// How long a request may wait for its turn before it is told to come back.
+    pub queue_time: Duration,
+    /// Watches and logs at once. Each costs a few KB and a place in one shared window: ten
+    /// thousand are some 50 MB.
+    pub long_running: usize,
+    /// How long a request may take that is no watch: as in kube-apiserver.
+    pub request_time: Duration,
+    /// The largest body of a request: as in kube-apiserver, and what the store takes.
+    pub body_bytes: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            requests: 600,
+            queue_time: Duration::from_secs(15),
+            long_running: 10_000,
+            request_time: Duration::from_secs(60),
+            body_bytes: 3 * 1024 * 1024,
+        }
+    }
+}

@@ -1,0 +1,189 @@
+use std::time::Duration;
+
+use futures_util::stream;
+use http_body::Frame;
+use http_body_util::{Full, StreamBody};
+use serde_json::Value;
+use stint_api::feature_gates::FeatureGates;
+use stint_store::Options;
+use tower_service::Service;
+
+use super::*;
+use crate::clock::Clock;
+use crate::log::NoLogs;
+
+const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
+
+fn server(limits: Limits) -> LocalServer {
+    let config =
+        Config { gates: FeatureGates::default(), clock: Clock::system(), logs: Arc::new(NoLogs) };
+    let nobody = Authenticator::new(Vec::<(String, Identity)>::new());
+    let store = Store::in_memory(Options::default());
+    ApiServer::new(store, nobody, config, limits).local(Identity::admin())
+}
+
+fn few() -> Limits {
+    Limits {
+        requests: 1,
+        queue_time: Duration::from_secs(15),
+        long_running: 1,
+        request_time: Duration::from_secs(60),
+        body_bytes: 100,
+    }
+}
+
+async fn get(server: &LocalServer, path: &str) -> Response<Body> {
+    let request = Request::get(path).body(Full::new(Bytes::new())).expect("a request");
+    let Ok(answer) = server.clone().call(request).await;
+    answer
+}
+
+/// A request whose body does not come.
+async fn post_nothing(server: LocalServer) -> Response<Body> {
+    let pieces = stream::pending::<Result<Frame<Bytes>, Infallible>>();
+    let request = Request::post(CONFIG_MAPS).body(StreamBody::new(pieces)).expect("a request");
+    let Ok(answer) = server.clone().call(request).await;
+    answer
+}
+
+async fn reason(answer: Response<Body>) -> String {
+    let Ok(body) = answer.into_body().collect().await;
+    let status: Value = serde_json::from_slice(&body.to_bytes()).expect("JSON");
+    status["reason"].as_str().expect("a reason").to_owned()
+}
+
+#[tokio::test]
+async fn a_body_has_a_largest_size() {
+    let server = server(few());
+    let request = Request::post(CONFIG_MAPS).body(Full::new(Bytes::from(vec![b' '; 101])));
+    let Ok(answer) = server.clone().call(request.expect("a request")).await;
+    assert_eq!(answer.status(), 413);
+    assert_eq!(reason(answer).await, "RequestEntityTooLarge");
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_takes_too_long_is_told_so_and_holds_up_others_for_a_while_only() {
+    let server = server(few());
+    let slow = tokio::spawn(post_nothing(server.clone()));
+    tokio::task::yield_now().await;
+    let start = Instant::now();
+    let refused = get(&server, CONFIG_MAPS).await;
+    assert_eq!((refused.status().as_u16(), start.elapsed()), (429, few().queue_time));
+    assert_eq!(refused.headers()["retry-after"], "1");
+    assert_eq!(reason(refused).await, "TooManyRequests");
+    let slow = slow.await.expect("an answer");
+    assert_eq!((slow.status().as_u16(), start.elapsed()), (504, few().request_time));
+    assert_eq!(reason(slow).await, "Timeout");
+    assert_eq!(get(&server, CONFIG_MAPS).await.status(), 200, "its place is free again");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_takes_a_place_of_its_own_until_it_ends() {
+    let server = server(few());
+    let path = format!("{CONFIG_MAPS}?watch=true&resourceVersion=0");
+    let watch = get(&server, &path).await;
+    assert_eq!(watch.status(), 200);
+    assert_eq!(get(&server, &path).await.status(), 429);
+    assert_eq!(get(&server, CONFIG_MAPS).await.status(), 200, "others are not held up");
+    drop(watch);
+    assert_eq!(get(&server, &path).await.status(), 200);
+}
+
+#[tokio::test]
+async fn nobody_comes_in_without_a_name_but_for_the_health() {
+    let server = server(Limits::default()).server;
+    for (path, code) in [("/livez", 200), ("/readyz", 500), (CONFIG_MAPS, 401), ("/version", 401)] {
+        let request = Request::get(path).body(Full::new(Bytes::new())).expect("a request");
+        assert_eq!(server.handle(request).await.status(), code, "{path}");
+    }
+}
+
+async fn send(server: &LocalServer, method: &str, path: &str, body: &str) -> (u16, Value) {
+    let request = Request::builder().method(method).uri(path);
+    let request = request.body(Full::new(Bytes::from(body.to_owned()))).expect("a request");
+    let Ok(answer) = server.clone().call(request).await;
+    let code = answer.status().as_u16();
+    let Ok(body) = answer.into_body().collect().await;
+    (code, serde_json::from_slice(&body.to_bytes()).expect("JSON"))
+}
+
+async fn with_namespace() -> LocalServer {
+    let server = server(Limits::default());
+    let body = r#"{"metadata":{"name":"default"}}"#;
+    assert_eq!(send(&server, "POST", "/api/v1/namespaces", body).await.0, 201);
+    server
+}
+
+#[tokio::test]
+async fn what_could_not_be_read_again_is_refused() {
+    let server = with_namespace().await;
+    let leases = "/apis/coordination.k8s.io/v1/namespaces/default/leases";
+    for (time, expected) in [
+        ("-000001-01-01T00:00:00.000000Z", 400),
+        ("-009999-12-31T00:00:00.000000Z", 400),
+        ("0000-01-01T00:00:00.000000Z", 201),
+        ("9999-12-30T00:00:00.000000Z", 201),
+    ] {
+        let body =
+            format!(r#"{{"metadata":{{"generateName":"l-"}},"spec":{{"renewTime":"{time}"}}}}"#);
+        let (code, answer) = send(&server, "POST", leases, &body).await;
+        assert_eq!(code, expected, "{time}: {answer}");
+    }
+    // What looks like one in another place is none.
+    let body = r#"{"metadata":{"name":"a"},"data":{"when":"-000001-01-01"}}"#;
+    assert_eq!(send(&server, "POST", CONFIG_MAPS, body).await.0, 201);
+    let events = "/apis/events.k8s.io/v1/namespaces/default/events";
+    let event = r#"{"metadata":{"name":"e"},"eventTime":"-000001-01-01T00:00:00.000000Z",
+        "reportingController":"a.io/b","reportingInstance":"c","action":"d","reason":"e",
+        "type":"Normal","regarding":{"namespace":"default"}}"#;
+    assert_eq!(send(&server, "POST", events, event).await.0, 400);
+    let (code, list) = send(&server, "GET", leases, "").await;
+    assert_eq!((code, list["items"].as_array().map(Vec::len)), (200, Some(2)));
+}
+
+#[tokio::test]
+async fn an_event_owns_nothing_and_goes_at_once() {
+    let server = with_namespace().await;
+    let events = "/api/v1/namespaces/default/events";
+    let body = r#"{"metadata":{"name":"e"},"involvedObject":{"namespace":"default"}}"#;
+    for policy in ["Foreground", "Orphan"] {
+        assert_eq!(send(&server, "POST", events, body).await.0, 201);
+        let options = format!(r#"{{"propagationPolicy":"{policy}"}}"#);
+        let one = format!("{events}/e");
+        assert_eq!(send(&server, "DELETE", &one, &options).await.0, 200);
+        assert_eq!(send(&server, "GET", &one, "").await.0, 404);
+    }
+}
+
+#[tokio::test]
+async fn no_two_services_have_the_same_address() {
+    let server = with_namespace().await;
+    let services = "/api/v1/namespaces/default/services";
+    let body = |address: &str| {
+        format!(
+            r#"{{"metadata":{{"generateName":"s-"}},
+                "spec":{{"ports":[{{"port":80}}],"clusterIP":"{address}"}}}}"#
+        )
+    };
+    let (code, first) = send(&server, "POST", services, &body("")).await;
+    assert_eq!(code, 201, "{first}");
+    let address = first["spec"]["clusterIP"].as_str().expect("it has one");
+    let (code, refused) = send(&server, "POST", services, &body(address)).await;
+    assert_eq!(code, 422, "{refused}");
+    assert!(refused["message"].as_str().expect("words").contains("already allocated"));
+    let (_, second) = send(&server, "POST", services, &body("")).await;
+    assert_ne!(second["spec"]["clusterIP"], first["spec"]["clusterIP"]);
+    for _ in 0..2 {
+        assert_eq!(send(&server, "POST", services, &body("None")).await.0, 201);
+    }
+}
+
+#[tokio::test]
+async fn a_list_has_its_place_until_it_is_read() {
+    let server = server(Limits { queue_time: Duration::ZERO, ..few() });
+    let list = get(&server, CONFIG_MAPS).await;
+    assert_eq!(list.status(), 200);
+    assert_eq!(get(&server, CONFIG_MAPS).await.status(), 429);
+    drop(list);
+    assert_eq!(get(&server, CONFIG_MAPS).await.status(), 200);
+}

@@ -1,0 +1,11 @@
+//! What can be done with the objects of a kind. Each verb is a file; none knows HTTP, and none
+//! knows a kind by name.
+
+mod create;
+mod delete;
+pub(crate) mod list;
+pub(crate) mod metadata;
+mod update;
+pub(crate) mod watch;
+
+pub(crate) use update::{Change, Which, patch_failed};

@@ -1,0 +1,150 @@
+//! Create: a new object under a name that is free.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use stint_api::field_error::FieldError;
+use stint_api::field_path::Path;
+use stint_api::kinds::service::HEADLESS;
+use stint_store::{Entry, StoreError, Write};
+
+use super::metadata;
+use crate::api::{Api, Written, key, prefix, store_failed};
+use crate::decode::Decoded;
+use crate::kind::{AnyKind, Context};
+use crate::kinds;
+use crate::object::Object;
+use crate::request::write_options::WriteOptions;
+use crate::status::Status;
+
+/// How often a name is generated before the client is told that there is none left: as in
+/// kube-apiserver. With 27^5 names to choose from, the second is free.
+const NAME_ATTEMPTS: usize = 8;
+
+impl Api {
+    /// Makes a new object.
+    pub(crate) async fn create(
+        &self,
+        kind: &dyn AnyKind,
+        namespace: Option<&str>,
+        decoded: Decoded<Box<dyn Object>>,
+        options: WriteOptions,
+    ) -> Result<Written, Status> {
+        let Decoded { object: mut asked, warnings } = decoded;
+        let names = kind.names();
+        let version = asked.meta().resource_version.as_deref().unwrap_or("");
+        if !matches!(version, "" | "0") {
+            let why = "resourceVersion should not be set on objects to be created";
+            return Err(Status::bad_request(why));
+        }
+        metadata::set_namespace(asked.meta_mut(), names, namespace)?;
+        let name = asked.meta().name.clone().filter(|name| !name.is_empty());
+        let name = name.or_else(|| asked.meta().generate_name.clone()).unwrap_or_default();
+        let _addresses =
+            if kind.manners().takes_address { Some(self.addresses.lock().await) } else { None };
+        self.check_namespace(names, namespace, &name)?;
+        let mut name = name;
+        for _ in 0..NAME_ATTEMPTS {
+            let mut object = asked.copy();
+            let is_generated = metadata::begin(object.meta_mut(), self.now());
+            self.prepare_new(kind, object.as_mut())?;
+            name = object.meta().name.clone().unwrap_or_default();
+            let stored = kind.to_stored(object.as_ref())?;
+            let key = key(kind, namespace, &name);
+            if options.is_dry_run {
+                if let Some(entry) = self.store.get(&key) {
+                    return Err(taken(kind, &name, Some(&entry)));
+                }
+                return Ok(Written { stored, revision: None, is_new: true, warnings });
+            }
+            match self.store.write(Write::create(key, stored.clone())).await {
+                Ok(change) => {
+                    let revision = Some(change.revision);
+                    return Ok(Written { stored, revision, is_new: true, warnings });
+                }
+                Err(StoreError::Conflict { .. }) if is_generated => {}
+                Err(StoreError::Conflict { current, .. }) => {
+                    return Err(taken(kind, &name, current.as_deref()));
+                }
+                Err(error) => return Err(store_failed(error)),
+            }
+        }
+        Err(Status::no_free_name(names, &name))
+    }
+
+    /// Applies the rules of its kind to a new object.
+    pub(super) fn prepare_new(
+        &self,
+        kind: &dyn AnyKind,
+        object: &mut dyn Object,
+    ) -> Result<(), Status> {
+        let free_address = || self.free_address();
+        let context = Context { gates: &self.gates, now: self.now(), free_address: &free_address };
+        kind.admit(object).map_err(|why| {
+            Status::forbidden(kind.names(), object.meta().name.as_deref().unwrap_or(""), why)
+        })?;
+        let own_address = address_of(kind, object);
+        kind.prepare_for_create(object, &context);
+        let mut errors = kind.validate_create(object, &context);
+        if let Some(address) =
+            own_address.filter(|address| self.addresses_in_use().contains(address))
+        {
+            let why = format!("failed to allocate IP {address}: provided IP is already allocated");
+            let path = Path::field("spec");
+            errors.push(FieldError::invalid(&path.child("clusterIPs"), [&address], why));
+        }
+        if errors.is_empty() {
+            return Ok(());
+        }
+        let name = object.meta().name.as_deref().unwrap_or("");
+        Err(kind.invalid(name, &errors))
+    }
+
+    /// An address for a Service that no other has.
+    pub(super) fn free_address(&self) -> Option<String> {
+        let taken = self.addresses_in_use();
+        // The range that kubeadm gives to Services; nothing is routed there on this machine.
+        (1..=u16::MAX).find_map(|host| {
+            let [high, low] = host.to_be_bytes();
+            let address = format!("10.96.{high}.{low}");
+            (!taken.contains(&address)).then_some(address)
+        })
+    }
+
+    /// The addresses that Services have.
+    fn addresses_in_use(&self) -> HashSet<String> {
+        let services = kinds::services();
+        let listing = self
+            .store
+            .list(&prefix(services, None), stint_store::Page::default())
+            .expect("the newest revision can be read");
+        let read = |entry: &Arc<Entry>| services.read_stored(&entry.value, entry.modified);
+        listing
+            .entries
+            .iter()
+            .filter_map(|entry| address_of(services, read(entry).as_ref()))
+            .collect()
+    }
+}
+
+/// The address that an object has or asks for.
+fn address_of(kind: &dyn AnyKind, object: &dyn Object) -> Option<String> {
+    if !kind.manners().takes_address {
+        return None;
+    }
+    let address = kind.field(object, "spec.clusterIP");
+    (!address.is_empty() && address != HEADLESS).then(|| address.into_owned())
+}
+
+/// Why a name cannot be given to a new object.
+fn taken(kind: &dyn AnyKind, name: &str, current: Option<&Entry>) -> Status {
+    let is_leaving = current.is_some_and(|entry| {
+        let object = kind.read_stored(&entry.value, entry.modified);
+        object.meta().deletion_timestamp.is_some()
+    });
+    if is_leaving {
+        Status::still_exists(kind.names(), name)
+    } else {
+        Status::already_exists(kind.names(), name)
+    }
+}

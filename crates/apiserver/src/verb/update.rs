@@ -1,0 +1,320 @@
+//! Update and patch: an object is changed, or not at all.
+//!
+//! # Guarantees
+//!
+//! - A change is stored only on top of the very version it was made of. Who names a version
+//!   gets a conflict if it is not the newest; for who names none the change is made again.
+//! - A change that changes nothing is not stored.
+//! - The last change of an object that is being deleted, after which nothing keeps it, removes
+//!   it.
+
+use bytes::Bytes;
+use stint_api::field_error::{FieldError, quote};
+use stint_api::field_path::Path;
+use stint_store::{Condition, Revision, StoreError, Write};
+
+use super::metadata;
+use crate::api::{Api, Current, Written, store_failed};
+use crate::decode::{Decoded, FieldValidation};
+use crate::kind::{AnyKind, Context, Part};
+use crate::object::{self, Head, Object};
+use crate::patch::{Patch, PatchError, schema};
+use crate::request::write_options::WriteOptions;
+use crate::status::Status;
+
+/// How often a change is made again because somebody else was faster. Each time somebody
+/// succeeds, so a hundred writers of one object all get through.
+const ATTEMPTS: usize = 200;
+
+/// What is to become of an object.
+#[derive(Debug)]
+pub(crate) enum Change {
+    /// This.
+    Replace(Decoded<Box<dyn Object>>),
+    /// What the patch makes of it.
+    Patch {
+        /// The patch.
+        patch: Patch,
+        /// What it says more than once, as the client is told.
+        repeated: Vec<String>,
+    },
+}
+
+/// One try to change what is stored now.
+struct Attempt<'a> {
+    which: Which<'a>,
+    current: &'a Current,
+    /// Whether the request is about this version and no other.
+    is_conditional: bool,
+    warnings: Vec<String>,
+}
+
+impl Attempt<'_> {
+    fn written(self, stored: Bytes, revision: Revision) -> Written {
+        Written { stored, revision: Some(revision), is_new: false, warnings: self.warnings }
+    }
+
+    /// What a write that failed means: `None`, if it is to be tried again.
+    fn failed(&self, error: StoreError) -> Result<Option<Written>, Status> {
+        match error {
+            StoreError::Conflict { .. } if self.is_conditional => {
+                Err(Status::modified(self.which.kind.names(), self.which.name))
+            }
+            StoreError::Conflict { .. } => Ok(None),
+            other => Err(store_failed(other)),
+        }
+    }
+}
+
+/// Which object, and which part of it.
+#[derive(Clone, Copy)]
+pub(crate) struct Which<'a> {
+    pub(crate) kind: &'static dyn AnyKind,
+    pub(crate) namespace: Option<&'a str>,
+    pub(crate) name: &'a str,
+    pub(crate) part: Part,
+}
+
+impl Api {
+    /// Changes an object.
+    pub(crate) async fn update(
+        &self,
+        which: Which<'_>,
+        change: Change,
+        options: WriteOptions,
+    ) -> Result<Written, Status> {
+        let Which { kind, namespace, name, part } = which;
+        if let Change::Replace(decoded) = &change {
+            check_name(decoded.object.meta().name.as_deref(), name)?;
+        }
+        let is_replacement = matches!(change, Change::Replace(_));
+        let mut change = Some(change);
+        for _ in 0..ATTEMPTS {
+            let current = match self.current(kind, namespace, name) {
+                Ok(current) => current,
+                Err(missing) => {
+                    let is_whole = part == Part::Whole && kind.manners().creates_on_update;
+                    return match change.take() {
+                        Some(Change::Replace(decoded)) if is_whole => {
+                            self.create_named(kind, namespace, decoded, options).await
+                        }
+                        _ => Err(missing),
+                    };
+                }
+            };
+            let wanted = change.as_ref().expect("it is taken only to return");
+            let Decoded { object: new, warnings } =
+                make(kind, &current, wanted, options.validation)?;
+            if is_replacement {
+                check_uid(new.as_ref(), current.object.as_ref(), kind)?;
+            }
+            // A patch was made of the version that it carries, unless it names another.
+            let is_conditional = is_replacement && asked_version(new.as_ref()).is_some();
+            let attempt = Attempt { which, current: &current, is_conditional, warnings };
+            if let Some(written) = self.try_update(attempt, new, options.is_dry_run).await? {
+                return Ok(written);
+            }
+        }
+        Err(Status::modified(kind.names(), name))
+    }
+
+    /// Changes an object by its own code; for subresources that are no part of it.
+    pub(crate) async fn change(
+        &self,
+        which: Which<'_>,
+        is_dry_run: bool,
+        change: impl Fn(&mut dyn Object) -> Result<(), Status>,
+    ) -> Result<Written, Status> {
+        for _ in 0..ATTEMPTS {
+            let current = self.current(which.kind, which.namespace, which.name)?;
+            let mut new = current.object.copy();
+            change(new.as_mut())?;
+            new.meta_mut().resource_version = None;
+            let stored = which.kind.to_stored(new.as_ref())?;
+            let attempt =
+                Attempt { which, current: &current, is_conditional: false, warnings: Vec::new() };
+            if let Some(written) = self.put(attempt, stored, is_dry_run).await? {
+                return Ok(written);
+            }
+        }
+        Err(Status::modified(which.kind.names(), which.name))
+    }
+
+    /// Applies the rules and stores the result; `None` if somebody else was faster and the
+    /// request does not care.
+    async fn try_update(
+        &self,
+        attempt: Attempt<'_>,
+        mut new: Box<dyn Object>,
+        is_dry_run: bool,
+    ) -> Result<Option<Written>, Status> {
+        let Which { kind, namespace, name, part } = attempt.which;
+        let names = kind.names();
+        let old = &attempt.current.object;
+        let version = attempt.current.entry.modified.to_string();
+        match asked_version(new.as_ref()) {
+            Some(asked) if asked.parse::<u64>().is_err() => {
+                let why = format!("strconv.ParseUint: parsing {}: invalid syntax", quote(asked));
+                return Err(Status::bad_request(why));
+            }
+            Some(asked) if asked != version => return Err(Status::modified(names, name)),
+            Some(_) => {}
+            None if kind.manners().updates_unconditionally => {
+                new.meta_mut().resource_version = Some(version);
+            }
+            None => {
+                let metadata = Path::field("metadata");
+                let path = metadata.child("resourceVersion");
+                let error = FieldError::invalid(&path, 0, "must be specified for an update");
+                // Kubernetes names the resource here, where elsewhere it names the kind.
+                return Err(Status::invalid_of(names.group, names.plural, name, &[error]));
+            }
+        }
+        metadata::set_namespace(new.meta_mut(), names, namespace)?;
+        metadata::carry_over(new.meta_mut(), old.meta());
+        let _addresses =
+            if kind.manners().takes_address { Some(self.addresses.lock().await) } else { None };
+        let free_address = || self.free_address();
+        let context = Context { gates: &self.gates, now: self.now(), free_address: &free_address };
+        kind.prepare_for_update(new.as_mut(), old.as_ref(), part, &context);
+        let errors = kind.validate_update(new.as_ref(), old.as_ref(), part, &context);
+        if !errors.is_empty() {
+            return Err(kind.invalid(name, &errors));
+        }
+        let is_released = metadata::is_released(new.meta()) && !kind.is_held(new.as_ref());
+        let stored = kind.to_stored(new.as_ref())?;
+        if is_released {
+            return self.remove(attempt, stored, is_dry_run).await;
+        }
+        self.put(attempt, stored, is_dry_run).await
+    }
+
+    async fn put(
+        &self,
+        attempt: Attempt<'_>,
+        stored: Bytes,
+        is_dry_run: bool,
+    ) -> Result<Option<Written>, Status> {
+        let entry = &attempt.current.entry;
+        let at = entry.modified;
+        if is_dry_run || stored == entry.value {
+            return Ok(Some(attempt.written(stored, at)));
+        }
+        let write = Write::put(entry.key.clone(), Condition::At(at), stored.clone());
+        match self.store.write(write).await {
+            Ok(change) => Ok(Some(attempt.written(stored, change.revision))),
+            Err(error) => attempt.failed(error),
+        }
+    }
+
+    /// Removes an object that nothing keeps any longer. The client is shown its last change,
+    /// which was never stored and so has no version of its own.
+    async fn remove(
+        &self,
+        attempt: Attempt<'_>,
+        stored: Bytes,
+        is_dry_run: bool,
+    ) -> Result<Option<Written>, Status> {
+        let entry = &attempt.current.entry;
+        let at = entry.modified;
+        if is_dry_run {
+            return Ok(Some(attempt.written(stored, at)));
+        }
+        match self.store.write(Write::delete(entry.key.clone(), Condition::At(at))).await {
+            Ok(_) => Ok(Some(attempt.written(stored, at))),
+            Err(error) => attempt.failed(error),
+        }
+    }
+
+    /// An update of something that is not there, for a kind that takes it as a create.
+    async fn create_named(
+        &self,
+        kind: &dyn AnyKind,
+        namespace: Option<&str>,
+        mut decoded: Decoded<Box<dyn Object>>,
+        options: WriteOptions,
+    ) -> Result<Written, Status> {
+        let meta = decoded.object.meta_mut();
+        let name = meta.name.clone().unwrap_or_default();
+        // There is no version that it could be on top of.
+        meta.resource_version = None;
+        if let Some(uid) = meta.uid.as_deref().filter(|uid| !uid.is_empty()) {
+            let why =
+                format!("Precondition failed: UID in precondition: {uid}, UID in object meta: ");
+            return Err(Status::conflict(kind.names(), &name, why));
+        }
+        self.create(kind, namespace, decoded, options).await
+    }
+}
+
+/// What a change makes of what is stored.
+fn make(
+    kind: &dyn AnyKind,
+    current: &Current,
+    change: &Change,
+    validation: FieldValidation,
+) -> Result<Decoded<Box<dyn Object>>, Status> {
+    match change {
+        Change::Replace(decoded) => {
+            Ok(Decoded { object: decoded.object.copy(), warnings: decoded.warnings.clone() })
+        }
+        Change::Patch { patch, repeated } => {
+            let names = kind.names();
+            let mut text = bytes::BytesMut::new();
+            let head = kind.type_head();
+            let stored = kind.as_stored(&current.entry);
+            object::put(&mut text, Head::Typed(&head), &stored, Some(current.entry.modified));
+            let original = serde_json::from_slice(&text).expect("what was stored can be read");
+            let of = schema::of_kind(&names.api_version(), names.kind).unwrap_or(&schema::PLAIN);
+            let patched = patch.apply(original, of).map_err(patch_failed)?;
+            let decoded = kind.decode_value(patched, repeated, validation)?;
+            check_name(decoded.object.meta().name.as_deref(), name_of(current))?;
+            Ok(decoded)
+        }
+    }
+}
+
+/// What a client is told of a patch that cannot be read or applied.
+pub(crate) fn patch_failed(error: PatchError) -> Status {
+    match error.status() {
+        413 => Status::too_large(crate::patch::limits::MAX_PATCH_BYTES),
+        422 => Status::unprocessable_patch(&error.to_string()),
+        _ => Status::bad_request(error.to_string()),
+    }
+}
+
+fn name_of(current: &Current) -> &str {
+    current.object.meta().name.as_deref().expect("everything stored has a name")
+}
+
+/// The version that a change is to be made on top of; `0` is as good as none.
+fn asked_version(new: &dyn Object) -> Option<&str> {
+    new.meta().resource_version.as_deref().filter(|version| !matches!(*version, "" | "0"))
+}
+
+/// The name in an object must be that of its path.
+fn check_name(given: Option<&str>, name: &str) -> Result<(), Status> {
+    match given {
+        None | Some("") => Err(Status::bad_request(format!(
+            "the name of the object ({name} based on URL) was undeterminable: name must be provided"
+        ))),
+        Some(given) if given != name => Err(Status::bad_request(format!(
+            "the name of the object ({given}) does not match the name on the URL ({name})"
+        ))),
+        Some(_) => Ok(()),
+    }
+}
+
+/// An update that names a uid is about that object, not about a later one of the same name.
+fn check_uid(new: &dyn Object, old: &dyn Object, kind: &dyn AnyKind) -> Result<(), Status> {
+    let (asked, found) = (new.meta().uid.as_deref().unwrap_or(""), old.meta().uid.as_deref());
+    if asked.is_empty() || Some(asked) == found {
+        return Ok(());
+    }
+    let name = old.meta().name.as_deref().unwrap_or("");
+    let why = format!(
+        "Precondition failed: UID in precondition: {asked}, UID in object meta: {}",
+        found.unwrap_or("")
+    );
+    Err(Status::conflict(kind.names(), name, why))
+}

@@ -1,0 +1,170 @@
+//! One connection, from its handshake to its end. It must not know how connections come in, or
+//! what requests mean.
+//!
+//! ```text
+//! accepted ──handshake──▶ silent ──first request──▶ heard ──closed by either side──▶ gone
+//!     │ too slow             │ too slow, ending        │ ending: what is under way
+//!     ▼                      ▼                         ▼ finishes, nothing new
+//!   gone                   gone                      gone
+//! ```
+
+use super::{Limits, tls};
+use crate::access::Peer;
+use hyper::body::{Body, Incoming};
+use hyper::server::conn::{http1, http2};
+use hyper::{Request, Response};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::graceful::GracefulConnection;
+use hyper_util::service::TowerToHyperService;
+use socket2::{SockRef, TcpKeepalive};
+use std::error::Error;
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use tokio::net::TcpStream;
+use tokio::sync::watch;
+use tokio::time::{sleep, timeout};
+use tokio_rustls::TlsAcceptor;
+use tower_service::Service;
+
+/// What all connections of a listener have in common.
+pub(super) struct Connections {
+    tls: TlsAcceptor,
+    limits: Limits,
+    http1: http1::Builder,
+    http2: http2::Builder<TokioExecutor>,
+}
+
+impl Connections {
+    pub(super) fn new(tls: TlsAcceptor, limits: Limits) -> Self {
+        let mut http1 = http1::Builder::new();
+        http1
+            .timer(TokioTimer::new())
+            .header_read_timeout(limits.next_request_time)
+            .max_header_size(limits.head_bytes as usize);
+        let mut http2 = http2::Builder::new(TokioExecutor::new());
+        http2
+            .timer(TokioTimer::new())
+            .max_header_list_size(limits.head_bytes)
+            .max_concurrent_streams(limits.streams)
+            .max_send_buf_size(limits.send_buffer_bytes)
+            .keep_alive_interval(limits.ping_interval)
+            .keep_alive_timeout(limits.ping_time);
+        Connections { tls, limits, http1, http2 }
+    }
+
+    /// Serves one connection until either side ends it. When `ending` becomes true, what is
+    /// under way may finish, and then it ends.
+    pub(super) async fn attend<S, B>(
+        &self,
+        stream: TcpStream,
+        address: SocketAddr,
+        service: S,
+        mut ending: watch::Receiver<bool>,
+    ) where
+        S: Service<Request<Incoming>, Response = Response<B>> + Clone + Send + 'static,
+        S::Error: Into<Box<dyn Error + Send + Sync>>,
+        S::Future: Send + 'static,
+        B: Body + Send + 'static,
+        B::Data: Send,
+        B::Error: Into<Box<dyn Error + Send + Sync>>,
+    {
+        self.tune(&stream, address);
+        let handshake = timeout(self.limits.handshake_time, self.tls.accept(stream));
+        let stream = tokio::select! {
+            shaken = handshake => match shaken {
+                Ok(Ok(stream)) => stream,
+                // Port scanners, health checks and clients that trust somebody else: nothing
+                // that an operator has to know of.
+                Ok(Err(error)) => return tracing::debug!(%address, %error, "no TLS handshake"),
+                Err(_) => return tracing::debug!(%address, "the TLS handshake took too long"),
+            },
+            _ = ending.wait_for(|is_ending| *is_ending) => return,
+        };
+
+        let (_, session) = stream.get_ref();
+        let is_http2 = tls::is_http2(session);
+        let is_heard = Arc::new(AtomicBool::new(false));
+        let attended = Attended {
+            service: TowerToHyperService::new(service),
+            peer: Peer::Remote { address, certificate: tls::peer(session) },
+            is_heard: is_heard.clone(),
+        };
+        // The handshake has settled the version, so that nothing has to be read to find it out.
+        let stream = TokioIo::new(stream);
+        let ended = if is_http2 {
+            let connection = self.http2.serve_connection(stream, attended);
+            self.see_through(connection, &is_heard, ending).await
+        } else {
+            let connection = self.http1.serve_connection(stream, attended);
+            self.see_through(connection, &is_heard, ending).await
+        };
+        if let Err(error) = ended {
+            tracing::debug!(%address, %error, "the connection ended early");
+        }
+    }
+
+    /// Sees a connection through to its end.
+    async fn see_through<C: GracefulConnection>(
+        &self,
+        connection: C,
+        is_heard: &AtomicBool,
+        mut ending: watch::Receiver<bool>,
+    ) -> Result<(), C::Error> {
+        let mut connection = pin!(connection);
+        let mut first_request = pin!(sleep(self.limits.first_request_time));
+        let mut is_waiting = true;
+        let mut is_ending = false;
+        loop {
+            tokio::select! {
+                ended = connection.as_mut() => return ended,
+                () = first_request.as_mut(), if is_waiting => is_waiting = false,
+                _ = ending.wait_for(|is_ending| *is_ending), if !is_ending => {
+                    is_ending = true;
+                    connection.as_mut().graceful_shutdown();
+                }
+            }
+            // Whoever has said nothing by now has nothing to lose.
+            if (is_ending || !is_waiting) && !is_heard.load(Ordering::Relaxed) {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Sends answers at once, and finds out about peers that are gone. A connection works
+    /// without either.
+    fn tune(&self, stream: &TcpStream, address: SocketAddr) {
+        let interval = self.limits.keep_alive_interval;
+        let keep_alive = TcpKeepalive::new().with_time(interval).with_interval(interval);
+        let tuned = stream
+            .set_nodelay(true)
+            .and_then(|()| SockRef::from(stream).set_tcp_keepalive(&keep_alive));
+        if let Err(error) = tuned {
+            tracing::debug!(%address, %error, "the connection cannot be tuned");
+        }
+    }
+}
+
+/// A service whose requests say where they come from.
+struct Attended<S> {
+    service: TowerToHyperService<S>,
+    peer: Peer,
+    /// Whether there has been a request.
+    is_heard: Arc<AtomicBool>,
+}
+
+impl<S> hyper::service::Service<Request<Incoming>> for Attended<S>
+where
+    S: Service<Request<Incoming>> + Clone,
+{
+    type Response = S::Response;
+    type Error = S::Error;
+    type Future = <TowerToHyperService<S> as hyper::service::Service<Request<Incoming>>>::Future;
+
+    fn call(&self, mut request: Request<Incoming>) -> Self::Future {
+        self.is_heard.store(true, Ordering::Relaxed);
+        request.extensions_mut().insert(self.peer.clone());
+        self.service.call(request)
+    }
+}

@@ -1,0 +1,244 @@
+//! `stint serve`: starts the embedded cluster, says where it is, and stops it again. What it
+//! consists of is the business of `stint_local`.
+
+use std::env;
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions, TryLockError};
+use std::io::{self, Write};
+use std::net::SocketAddr;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use stint_local::{
+    Cluster, Front, FrontError, FrontOptions, Options, StartError, Storage, TaskFailure,
+};
+use stint_store::StoreError;
+use tempfile::TempDir;
+use thiserror::Error;
+use tokio::signal::unix::{SignalKind, signal};
+use tracing::level_filters::LevelFilter;
+
+use crate::cli::{LogLevel, ServeArgs};
+
+/// How long requests that are under way may take when it stops. Watches end at once, and
+/// nothing else takes longer than the disk.
+const STOP_TIME: Duration = Duration::from_secs(10);
+
+/// What the one node is called.
+const NODE: &str = "stint";
+
+/// Serves until it is stopped.
+pub(crate) fn run(args: &ServeArgs) -> ExitCode {
+    start_log(args.log_level);
+    match serve(args) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::from(3)
+        }
+    }
+}
+
+/// Why there is nothing served, or nothing any more.
+#[derive(Debug, Error)]
+enum ServeError {
+    #[error("there is no home folder to keep data in: set --data-dir, or use --in-memory")]
+    NoHome,
+    #[error("cannot use the folder {}: {source}; choose another with --data-dir", path.display())]
+    Folder { path: PathBuf, source: io::Error },
+    #[error("{} is in use by another stint serve; stop it, or choose another folder with --data-dir", path.display())]
+    InUse { path: PathBuf },
+    #[error("{} holds files that are not stint's, and would be closed to everybody else: choose an empty folder with --data-dir", path.display())]
+    Foreign { path: PathBuf },
+    #[error(transparent)]
+    Front(#[from] FrontError),
+    #[error(transparent)]
+    Start(#[from] StartError),
+    #[error("{0}; nothing can be served without it")]
+    Failed(TaskFailure),
+    #[error("it is not known whether everything was stored: {0}")]
+    Close(#[source] StoreError),
+    #[error("cannot start: {0}")]
+    Runtime(#[source] io::Error),
+}
+
+fn serve(args: &ServeArgs) -> Result<(), ServeError> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(ServeError::Runtime)?;
+    runtime.block_on(serve_here(args))
+}
+
+async fn serve_here(args: &ServeArgs) -> Result<(), ServeError> {
+    // Before anything else, so that nothing is stopped half-way.
+    let stopped = stop_signal().map_err(ServeError::Runtime)?;
+    let place = Place::choose(args)?;
+    let options = FrontOptions {
+        listen: args.listen,
+        allow_remote: args.allow_remote,
+        names: args.tls_name.clone(),
+        node: NODE.to_owned(),
+    };
+    let front = Front::open(place.data.as_deref(), options).await?;
+    let storage = match &place.data {
+        Some(folder) => Storage::Folder(folder.join("store")),
+        None => Storage::Memory,
+    };
+    let cluster = Cluster::start(Options {
+        storage,
+        authenticator: front.authenticator(),
+        ca_certificate: front.authority_pem().to_owned(),
+        gates: args.feature_gates.unwrap_or_default(),
+        ..Options::default()
+    })
+    .await?;
+    front.write_kubeconfig(&place.kubeconfig)?;
+    greet(front.address(), &place);
+    let mut failure = None;
+    let ended = async {
+        tokio::select! {
+            () = stopped => {}
+            failed = cluster.failed() => failure = Some(failed),
+        }
+    };
+    let served = front.serve(cluster.server(), ended, STOP_TIME).await;
+    if served.cut > 0 {
+        tracing::warn!(connections = served.cut, "cut off what did not finish in time");
+    }
+    cluster.shutdown().await.map_err(ServeError::Close)?;
+    failure.map_or(Ok(()), |failure| Err(ServeError::Failed(failure)))
+}
+
+/// Where everything is kept.
+struct Place {
+    data: Option<PathBuf>,
+    kubeconfig: PathBuf,
+    /// Nobody else uses the data folder as long as this is held.
+    _lock: Option<File>,
+    /// Gone at the end, with the kubeconfig in it.
+    _temporary: Option<TempDir>,
+}
+
+impl Place {
+    fn choose(args: &ServeArgs) -> Result<Self, ServeError> {
+        if args.in_memory {
+            let (kubeconfig, temporary) = match &args.kubeconfig {
+                Some(path) => (path.clone(), None),
+                None => {
+                    let folder = temporary_folder()?;
+                    (folder.path().join("kubeconfig"), Some(folder))
+                }
+            };
+            return Ok(Place { data: None, kubeconfig, _lock: None, _temporary: temporary });
+        }
+        let data = match &args.data_dir {
+            Some(folder) => folder.clone(),
+            None => default_folder().ok_or(ServeError::NoHome)?,
+        };
+        let lock = take_folder(&data)?;
+        // Clients are told of the kubeconfig from wherever they are.
+        let data = std::path::absolute(&data).unwrap_or(data);
+        let kubeconfig = args.kubeconfig.clone().unwrap_or_else(|| data.join("kubeconfig"));
+        Ok(Place { data: Some(data), kubeconfig, _lock: Some(lock), _temporary: None })
+    }
+}
+
+fn default_folder() -> Option<PathBuf> {
+    let folder =
+        |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    folder("STINT_DATA_DIR")
+        .or_else(|| folder("XDG_DATA_HOME").map(|data| data.join("stint")))
+        .or_else(|| folder("HOME").map(|home| home.join(".local/share/stint")))
+}
+
+/// The file that says whose folder it is, and who uses it.
+const LOCK: &str = "stint.lock";
+
+/// Makes the data folder, or takes one that is empty or ours, for this process and its owner
+/// alone.
+fn take_folder(path: &Path) -> Result<File, ServeError> {
+    let failed = |source| ServeError::Folder { path: path.to_owned(), source };
+    DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(failed)?;
+    let lock = path.join(LOCK);
+    let is_empty = fs::read_dir(path).map_err(failed)?.next().is_none();
+    if !is_empty && !lock.exists() {
+        return Err(ServeError::Foreign { path: path.to_owned() });
+    }
+    let file = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(&lock);
+    let file = file.map_err(failed)?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => return Err(ServeError::InUse { path: path.to_owned() }),
+        Err(TryLockError::Error(source)) => return Err(failed(source)),
+    }
+    fs::set_permissions(path, Permissions::from_mode(0o700)).map_err(failed)?;
+    Ok(file)
+}
+
+/// A folder of a name that nobody can guess, which is gone at the end.
+fn temporary_folder() -> Result<TempDir, ServeError> {
+    let made = tempfile::Builder::new().prefix("stint-").tempdir();
+    made.map_err(|source| ServeError::Folder { path: env::temp_dir(), source })
+}
+
+/// Says in one screen what there is.
+fn greet(address: SocketAddr, place: &Place) {
+    let kubeconfig = place.kubeconfig.display();
+    let data =
+        place.data.as_ref().map_or("in memory only".to_owned(), |data| data.display().to_string());
+    let text = format!(
+        "\
+stint serves a Kubernetes API
+
+  address     https://{address}
+  kubeconfig  {kubeconfig}
+  data        {data}
+
+Use it from another terminal:
+
+  export KUBECONFIG={kubeconfig}
+  kubectl get namespaces
+
+Nothing runs Jobs and Pods yet in this version. Ctrl-C stops it.
+"
+    );
+    let mut out = io::stdout().lock();
+    // Nobody may be listening; that is no reason to stop.
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}
+
+/// Resolves at Ctrl-C or SIGTERM. A second one ends the process at once.
+fn stop_signal() -> io::Result<impl Future<Output = ()>> {
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    Ok(async move {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+        tracing::info!("stopping");
+        tokio::spawn(async move {
+            tokio::select! {
+                _ = interrupt.recv() => {}
+                _ = terminate.recv() => {}
+            }
+            std::process::exit(130);
+        });
+    })
+}
+
+fn start_log(level: LogLevel) {
+    let level = match level {
+        LogLevel::Error => LevelFilter::ERROR,
+        LogLevel::Warn => LevelFilter::WARN,
+        LogLevel::Info => LevelFilter::INFO,
+        LogLevel::Debug => LevelFilter::DEBUG,
+    };
+    tracing_subscriber::fmt()
+        .with_max_level(level)
+        .with_writer(io::stderr)
+        .with_target(false)
+        .init();
+}

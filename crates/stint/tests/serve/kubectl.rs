@@ -1,0 +1,369 @@
+//! kubectl, the real one, against the real server: everyday use.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::OnceLock;
+
+use serde_json::Value;
+
+use crate::server::Server;
+
+/// kubectl for one server.
+pub(crate) struct Kubectl {
+    kubeconfig: PathBuf,
+    home: PathBuf,
+}
+
+impl Kubectl {
+    pub(crate) fn new(server: &Server) -> Self {
+        let (kubeconfig, home) = (server.kubeconfig().to_owned(), server.folder().to_owned());
+        Kubectl { kubeconfig, home }
+    }
+
+    /// Runs it and expects it to succeed: what it prints. Arguments are parted by spaces.
+    pub(crate) fn run(&self, arguments: &str) -> String {
+        self.give("", arguments)
+    }
+
+    /// The same with something on its standard input.
+    fn give(&self, input: &str, arguments: &str) -> String {
+        let output = self.output(input, arguments);
+        let (out, err) = (text(&output.stdout), text(&output.stderr));
+        assert!(output.status.success(), "kubectl {arguments}\n{out}\n{err}");
+        assert!(!err.contains("Warning"), "kubectl {arguments}\n{err}");
+        out
+    }
+
+    /// Runs it and expects it to fail: what it says.
+    fn fail(&self, input: &str, arguments: &str) -> String {
+        let output = self.output(input, arguments);
+        assert!(!output.status.success(), "kubectl {arguments}\n{}", text(&output.stdout));
+        text(&output.stderr)
+    }
+
+    fn json(&self, arguments: &str) -> Value {
+        let printed = self.run(&format!("{arguments} -o json"));
+        serde_json::from_str(&printed).expect("kubectl prints JSON")
+    }
+
+    fn output(&self, input: &str, arguments: &str) -> Output {
+        let mut child = self
+            .command(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("kubectl starts");
+        let mut stdin = child.stdin.take().expect("it is piped");
+        // It may have ended without reading.
+        let _ = stdin.write_all(input.as_bytes());
+        drop(stdin);
+        child.wait_with_output().expect("kubectl ends")
+    }
+
+    fn command(&self, arguments: &str) -> Command {
+        let mut command = Command::new(program());
+        command.env("KUBECONFIG", &self.kubeconfig).env("HOME", &self.home);
+        command.args(arguments.split(' ').filter(|argument| !argument.is_empty()));
+        command
+    }
+}
+
+/// kubectl, built once from its modules if this machine has none.
+fn program() -> &'static Path {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    PROGRAM.get_or_init(|| {
+        let get = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testing/peers/get");
+        let output = Command::new(get).arg("kubectl").output().expect("the script runs");
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        PathBuf::from(text(&output.stdout).trim())
+    })
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+const JOB: &str = "\
+apiVersion: batch/v1
+kind: Job
+metadata:
+  name: work
+spec:
+  completions: 3
+  parallelism: 2
+  completionMode: Indexed
+  template:
+    spec:
+      restartPolicy: Never
+      containers:
+      - name: main
+        image: busybox
+        command: [sh, -c, echo hello]
+";
+
+const POD: &str = "\
+apiVersion: v1
+kind: Pod
+metadata:
+  name: alone
+  labels: {app: test}
+spec:
+  restartPolicy: Never
+  containers:
+  - name: main
+    image: busybox
+";
+
+#[test]
+fn a_job_is_created_and_shown_in_every_form() {
+    let server = Server::in_memory();
+    let kubectl = Kubectl::new(&server);
+    assert_eq!(kubectl.give(JOB, "create -f -"), "job.batch/work created\n");
+    let table = kubectl.run("get jobs");
+    let mut lines = table.lines();
+    let head: Vec<&str> = lines.next().expect("a head").split_whitespace().collect();
+    assert_eq!(head, ["NAME", "STATUS", "COMPLETIONS", "DURATION", "AGE"]);
+    let row: Vec<&str> = lines.next().expect("a row").split_whitespace().collect();
+    assert_eq!(row[..3], ["work", "Running", "0/3"]);
+    let wide = kubectl.run("get jobs -o wide");
+    assert!(wide.contains("IMAGES") && wide.contains("busybox"), "{wide}");
+    assert_eq!(kubectl.run("get jobs -o name"), "job.batch/work\n");
+    assert!(kubectl.run("get job work -o yaml").contains("completionMode: Indexed\n"));
+    assert_eq!(kubectl.json("get job work")["spec"]["parallelism"], 2);
+    assert_eq!(kubectl.run("get job work -o jsonpath={.spec.completions}"), "3");
+    let columns = kubectl.run("get jobs -o custom-columns=N:.metadata.name,P:.spec.parallelism");
+    assert_eq!(columns, "N      P\nwork   2\n");
+    assert_eq!(kubectl.run("get job work -o go-template={{.metadata.name}}"), "work");
+    assert_eq!(kubectl.run("get jobs -A --no-headers").split_whitespace().next(), Some("default"));
+    assert!(kubectl.run("get jobs --show-labels").contains("job-name=work"));
+    assert!(kubectl.run("get all").contains("job.batch/work"));
+    assert!(kubectl.run("get jobs --sort-by=.metadata.name").contains("work"));
+    assert_eq!(kubectl.run("get jobs --chunk-size=1 -o name"), "job.batch/work\n");
+    assert_eq!(kubectl.run("get job work -o jsonpath={.spec.backoffLimit}"), "6");
+}
+
+#[test]
+fn describe_shows_a_job_with_its_events() {
+    let server = Server::in_memory();
+    let kubectl = Kubectl::new(&server);
+    kubectl.give(JOB, "create -f -");
+    let uid = kubectl.run("get job work -o jsonpath={.metadata.uid}");
+    let event = format!(
+        "{{apiVersion: v1, kind: Event, metadata: {{name: e1}}, reason: SuccessfulCreate, \
+         message: \"Created pod: work-0\", type: Normal, count: 1, \
+         involvedObject: {{apiVersion: batch/v1, kind: Job, name: work, namespace: default, uid: {uid}}}}}"
+    );
+    kubectl.give(&event, "create -f -");
+    let described = kubectl.run("describe job work");
+    let words: Vec<&str> = described.split_whitespace().collect();
+    for expected in [["Name:", "work"], ["Parallelism:", "2"], ["Completions:", "3"]] {
+        assert!(words.windows(2).any(|pair| pair == expected), "{expected:?}:\n{described}");
+    }
+    assert!(described.contains("SuccessfulCreate"), "{described}");
+    assert!(kubectl.run("get events").contains("SuccessfulCreate"));
+    assert!(kubectl.run("events --for=job/work").contains("SuccessfulCreate"));
+}
+
+#[test]
+fn an_object_is_patched_by_each_type_labelled_annotated_and_replaced() {
+    let server = Server::in_memory();
+    let kubectl = Kubectl::new(&server);
+    kubectl.give(JOB, "create -f -");
+    kubectl.run(r#"patch job work --type=merge -p {"spec":{"parallelism":1}}"#);
+    kubectl.run(
+        r#"patch job work --type=json -p [{"op":"replace","path":"/spec/backoffLimit","value":2}]"#,
+    );
+    kubectl
+        .run(r#"patch job work --type=strategic -p {"metadata":{"finalizers":["example.com/a"]}}"#);
+    let job = kubectl.json("get job work");
+    assert_eq!((&job["spec"]["parallelism"], &job["spec"]["backoffLimit"]), (&1.into(), &2.into()));
+    assert_eq!(job["metadata"]["finalizers"][0], "example.com/a");
+    kubectl.run("label job work tier=batch");
+    kubectl.run("annotate job work note=hello");
+    assert_eq!(kubectl.run("get jobs -l tier=batch -o name"), "job.batch/work\n");
+    assert_eq!(kubectl.run("get jobs -l tier!=batch -o name"), "");
+    kubectl.run("label job work tier-");
+    let printed = kubectl.run("get job work -o yaml");
+    let changed = printed.replace("parallelism: 1", "parallelism: 3");
+    assert_ne!(printed, changed);
+    assert_eq!(kubectl.give(&changed, "replace -f -"), "job.batch/work replaced\n");
+    assert_eq!(kubectl.run("get job work -o jsonpath={.spec.parallelism}"), "3");
+    // What was read before somebody else wrote is refused.
+    let stale = kubectl.fail(&changed, "replace -f -");
+    assert!(stale.contains("the object has been modified"), "{stale}");
+}
+
+#[test]
+fn edit_opens_an_editor_and_stores_what_it_leaves() {
+    let server = Server::in_memory();
+    let kubectl = Kubectl::new(&server);
+    kubectl.run("create configmap settings --from-literal=size=small");
+    let mut command = kubectl.command("edit configmap settings");
+    let output = command.env("KUBE_EDITOR", "sed -i s/small/large/").output().expect("it runs");
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert_eq!(kubectl.run("get configmap settings -o jsonpath={.data.size}"), "large");
+}
+
+#[test]
+fn apply_creates_changes_and_leaves_alone() {
+    let server = Server::in_memory();
+    let kubectl = Kubectl::new(&server);
+    assert_eq!(kubectl.give(JOB, "apply -f -"), "job.batch/work created\n");
+    assert_eq!(kubectl.give(JOB, "apply -f -"), "job.batch/work unchanged\n");
+    let changed = JOB.replace("parallelism: 2", "parallelism: 1");
+    assert_eq!(kubectl.give(&changed, "apply -f -"), "job.batch/work configured\n");
+    assert_eq!(kubectl.run("get job work -o jsonpath={.spec.parallelism}"), "1");
+    let refused = kubectl.fail(&JOB.replace("Indexed", "Sorted"), "apply -f -");
+    assert!(refused.contains("completionMode"), "{refused}");
+}
+
+#[test]
+fn what_is_wrong_is_said_in_kubernetes_words() {
+    let server = Server::in_memory();
+    let kubectl = Kubectl::new(&server);
+    let unknown = kubectl.fail(&JOB.replace("parallelism", "paralelism"), "create -f -");
+    assert!(unknown.contains("unknown field \"spec.paralelism\""), "{unknown}");
+    let invalid =
+        kubectl.fail(&JOB.replace("restartPolicy: Never", "restartPolicy: Always"), "create -f -");
+    assert!(invalid.contains("spec.template.spec.restartPolicy"), "{invalid}");
+    let missing = kubectl.fail("", "get job nothing");
+    assert_eq!(missing, "Error from server (NotFound): jobs.batch \"nothing\" not found\n");
+    kubectl.give(JOB, "create -f -");
+    let twice = kubectl.fail(JOB, "create -f -");
+    assert!(twice.contains("(AlreadyExists)"), "{twice}");
+    let nowhere = kubectl.fail(JOB, "create -n nowhere -f -");
+    assert!(nowhere.contains("namespaces \"nowhere\" not found"), "{nowhere}");
+    let unserved = kubectl.fail("", "get deployments");
+    assert!(unserved.contains("the server doesn't have a resource type"), "{unserved}");
+}
+
+#[test]
+fn delete_goes_with_each_cascade() {
+    let server = Server::in_memory();
+    let kubectl = Kubectl::new(&server);
+    for (cascade, stays) in [("background", false), ("foreground", false), ("orphan", true)] {
+        kubectl.give(JOB, "create -f -");
+        let uid = kubectl.run("get job work -o jsonpath={.metadata.uid}");
+        let owner = format!(
+            "  ownerReferences: [{{apiVersion: batch/v1, kind: Job, name: work, uid: {uid}, \
+             controller: true, blockOwnerDeletion: true}}]\n"
+        );
+        let pod = POD.replace("spec:\n", &format!("{owner}spec:\n"));
+        kubectl.give(&pod, "create -f -");
+        let deleted = kubectl.run(&format!("delete job work --cascade={cascade} --timeout=60s"));
+        assert_eq!(deleted, "job.batch \"work\" deleted from default namespace\n");
+        if stays {
+            let owners = kubectl.run("get pod alone -o jsonpath={.metadata.ownerReferences}");
+            assert_eq!(owners, "", "an orphan has no owner");
+        } else {
+            kubectl.run("wait --for=delete pod/alone --timeout=60s");
+        }
+    }
+}
+
+#[test]
+fn wait_waits_for_what_will_be() {
+    let server = Server::in_memory();
+    let kubectl = Kubectl::new(&server);
+    kubectl.give(JOB, "create -f -");
+    let mut waiting = kubectl
+        .command("wait --for=jsonpath={.spec.suspend}=true job/work --timeout=60s")
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("kubectl starts");
+    kubectl.run(r#"patch job work -p {"spec":{"suspend":true}}"#);
+    assert!(waiting.wait().expect("it ends").success());
+    let late = kubectl.fail("", "wait --for=condition=complete job/work --timeout=1s");
+    assert!(late.contains("timed out"), "{late}");
+}
+
+#[test]
+fn a_watch_shows_changes_as_they_happen() {
+    let server = Server::in_memory();
+    let kubectl = Kubectl::new(&server);
+    kubectl.give(JOB, "create -f -");
+    let mut watching = kubectl
+        .command("get jobs -w --output-watch-events")
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("kubectl starts");
+    let mut lines = BufReader::new(watching.stdout.take().expect("it is piped")).lines();
+    let mut next = || {
+        let line = lines.next().expect("another line").expect("text");
+        let words: Vec<String> = line.split_whitespace().take(3).map(str::to_owned).collect();
+        words.join(" ")
+    };
+    assert_eq!(next(), "EVENT NAME STATUS");
+    assert_eq!(next(), "ADDED work Running");
+    kubectl.run(r#"patch job work -p {"spec":{"suspend":true}}"#);
+    assert_eq!(next(), "MODIFIED work Running");
+    kubectl.run("delete job work --cascade=background");
+    let last = loop {
+        let line = next();
+        if line.starts_with("DELETED") {
+            break line;
+        }
+    };
+    assert!(last.starts_with("DELETED work"), "{last}");
+    watching.kill().expect("it runs");
+    watching.wait().expect("it has ended");
+}
+
+#[test]
+fn a_namespace_has_what_clients_wait_for_and_is_emptied_when_it_goes() {
+    let server = Server::in_memory();
+    let kubectl = Kubectl::new(&server);
+    kubectl.run("create namespace team");
+    kubectl.run("wait --for=create serviceaccount/default -n team --timeout=60s");
+    kubectl.run("wait --for=create configmap/kube-root-ca.crt -n team --timeout=60s");
+    kubectl.give(JOB, "create -n team -f -");
+    kubectl.run("create secret generic keys -n team --from-literal=k=v");
+    kubectl.run("delete namespace team --timeout=60s");
+    assert!(kubectl.fail("", "get namespace team").contains("NotFound"));
+    kubectl.run("create namespace team");
+    assert_eq!(kubectl.run("get jobs -n team -o name"), "");
+    let kept = kubectl.fail("", "delete namespace default");
+    assert!(kept.contains("this namespace may not be deleted"), "{kept}");
+}
+
+#[test]
+fn the_contexts_of_the_kubeconfig_may_do_what_their_role_says() {
+    let server = Server::in_memory();
+    let kubectl = Kubectl::new(&server);
+    kubectl.run("create secret generic keys --from-literal=k=v");
+    kubectl.give(JOB, "--context=stint-edit create -f -");
+    let status = kubectl.fail(
+        "",
+        r#"--context=stint-edit patch job work --subresource=status --type=merge -p {"status":{"active":1}}"#,
+    );
+    assert!(status.contains("jobs/status") && status.contains("Forbidden"), "{status}");
+    assert_eq!(kubectl.run("--context=stint-view get jobs -o name"), "job.batch/work\n");
+    let secrets = kubectl.fail("", "--context=stint-view get secrets");
+    assert!(secrets.contains("Forbidden"), "{secrets}");
+    let written = kubectl.fail("", "--context=stint-view delete job work");
+    assert!(written.contains("Forbidden"), "{written}");
+}
+
+#[test]
+fn kubectl_finds_out_what_there_is() {
+    let server = Server::in_memory();
+    let kubectl = Kubectl::new(&server);
+    assert!(kubectl.run("version").contains("Server Version: v1.36.3+stint"));
+    let resources = kubectl.run("api-resources --no-headers -o name");
+    for expected in
+        ["jobs.batch", "pods", "leases.coordination.k8s.io", "endpointslices.discovery.k8s.io"]
+    {
+        assert!(resources.lines().any(|line| line == expected), "{expected}:\n{resources}");
+    }
+    assert!(kubectl.run("api-versions").contains("batch/v1"));
+    assert_eq!(kubectl.run("get --raw /readyz"), "ok");
+    assert!(kubectl.run("get --raw /metrics").contains("apiserver_request_total"));
+    kubectl.give(POD, "create -f -");
+    assert!(kubectl.run("get pods -o wide").contains("<none>"));
+    assert!(kubectl.run("describe pod alone").contains("Status:"));
+    kubectl.run("create service clusterip web --tcp=80:80");
+    assert!(kubectl.run("get service web").contains("10.96."));
+    kubectl.run("delete pod alone --timeout=60s");
+}

@@ -1,0 +1,5 @@
+//! `stint serve` as its users meet it: the real binary, on a socket, with the real kubectl.
+
+mod kubectl;
+mod process;
+mod server;

@@ -1,0 +1,124 @@
+//! The process itself: how it starts, stops, refuses, and keeps what it was given.
+
+use std::os::unix::fs::PermissionsExt;
+
+use crate::kubectl::Kubectl;
+use crate::server::{Server, refused};
+
+#[test]
+fn what_was_created_is_there_after_a_stop_and_after_a_kill() {
+    let data = tempfile::tempdir().expect("a folder");
+    let server = Server::in_folder(data.path());
+    Kubectl::new(&server).run("create configmap first --from-literal=a=1");
+    assert!(server.stop().success());
+    let server = Server::in_folder(data.path());
+    let kubectl = Kubectl::new(&server);
+    assert_eq!(kubectl.run("get configmap first -o jsonpath={.data.a}"), "1");
+    kubectl.run("create configmap second --from-literal=b=2");
+    server.kill();
+    let server = Server::in_folder(data.path());
+    assert_eq!(Kubectl::new(&server).run("get configmap second -o jsonpath={.data.b}"), "2");
+}
+
+#[test]
+fn secrets_are_for_their_owner_only() {
+    let data = tempfile::tempdir().expect("a folder");
+    let folder = data.path().join("made");
+    let server = Server::in_folder(&folder);
+    let mode = |path: &str| {
+        let path = folder.join(path);
+        std::fs::metadata(&path).expect("it is there").permissions().mode() & 0o777
+    };
+    assert_eq!(mode("."), 0o700);
+    assert_eq!(mode("kubeconfig"), 0o600);
+    assert_eq!(mode("pki"), 0o700);
+    assert_eq!(mode("tokens"), 0o700);
+    drop(server);
+}
+
+#[test]
+fn a_second_server_on_the_same_folder_is_refused() {
+    let data = tempfile::tempdir().expect("a folder");
+    let _server = Server::in_folder(data.path());
+    let path = data.path().to_str().expect("UTF-8");
+    let (code, said) = refused(&["--data-dir", path]);
+    assert_eq!(code, Some(3), "{said}");
+    assert!(said.contains("in use"), "{said}");
+}
+
+#[test]
+fn a_folder_of_somebody_elses_is_left_alone() {
+    let data = tempfile::tempdir().expect("a folder");
+    std::fs::write(data.path().join("thesis.txt"), "mine").expect("it is written");
+    let mode = || std::fs::metadata(data.path()).expect("it is there").permissions().mode();
+    std::fs::set_permissions(data.path(), PermissionsExt::from_mode(0o755)).expect("it is ours");
+    let before = mode();
+    let (code, said) = refused(&["--data-dir", data.path().to_str().expect("UTF-8")]);
+    assert_eq!(code, Some(3), "{said}");
+    assert!(said.contains("not stint's"), "{said}");
+    assert_eq!(mode(), before);
+}
+
+#[test]
+fn a_folder_that_was_open_to_others_is_closed() {
+    let data = tempfile::tempdir().expect("a folder");
+    std::fs::set_permissions(data.path(), PermissionsExt::from_mode(0o755)).expect("it is ours");
+    let _server = Server::in_folder(data.path());
+    let mode = std::fs::metadata(data.path()).expect("it is there").permissions().mode();
+    assert_eq!(mode & 0o777, 0o700);
+}
+
+#[test]
+fn the_greeting_says_how_to_use_it() {
+    let server = Server::in_memory();
+    let kubeconfig = server.kubeconfig().to_str().expect("UTF-8");
+    assert!(server.greeting.contains(&format!("export KUBECONFIG={kubeconfig}")));
+    assert!(server.greeting.contains("https://127.0.0.1:"), "{}", server.greeting);
+}
+
+#[test]
+fn a_bearer_token_of_the_kubeconfig_lets_in() {
+    let server = Server::in_memory();
+    let text = std::fs::read_to_string(server.kubeconfig()).expect("it is there");
+    // As a client that knows no certificates would.
+    let without: String = text
+        .lines()
+        .filter(|line| !line.contains("client-"))
+        .fold(String::new(), |text, line| text + line + "\n");
+    std::fs::write(server.kubeconfig(), without).expect("it is ours");
+    let kubectl = Kubectl::new(&server);
+    assert!(kubectl.run("get namespaces -o name").contains("namespace/default"));
+}
+
+#[test]
+fn wrong_usage_is_told() {
+    let (code, said) = refused(&["--in-memory", "--data-dir", "x"]);
+    assert_eq!(code, Some(2), "{said}");
+    let (code, said) = refused(&["--in-memory", "--feature-gates", "NoSuchGate=true"]);
+    assert_eq!(code, Some(2), "{said}");
+}
+
+#[test]
+fn other_machines_are_let_in_only_if_told_so() {
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_stint"));
+    command.args(["serve", "--in-memory", "--listen", "0.0.0.0:0"]);
+    let output = command.output().expect("it runs");
+    assert_eq!(output.status.code(), Some(3));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("--allow-remote"), "{said}");
+}
+
+#[test]
+fn a_taken_port_and_a_folder_that_cannot_be_written_are_told() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = taken.local_addr().expect("it has one").to_string();
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_stint"));
+    command.args(["serve", "--in-memory", "--listen", &address]);
+    let output = command.output().expect("it runs");
+    assert_eq!(output.status.code(), Some(3));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains(&address) && said.contains("--listen"), "{said}");
+    let (code, said) = refused(&["--data-dir", "/proc/nowhere"]);
+    assert_eq!(code, Some(3), "{said}");
+    assert!(said.contains("/proc/nowhere"), "{said}");
+}
