@@ -1,5 +1,6 @@
 //! A list as the body of an answer, made as it is read: however long it is, only a piece of
-//! it is in memory besides what is stored anyway.
+//! it is in memory besides what is stored anyway. Whoever wants it as YAML or pretty has to
+//! read all of it first.
 
 use bytes::BytesMut;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ListMeta;

@@ -1,3 +1,5 @@
+//! What becomes of bodies, right and wrong; they never reach a store.
+
 use super::*;
 use k8s_openapi::api::batch::v1::Job;
 use serde_json::json;

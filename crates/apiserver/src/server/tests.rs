@@ -1,3 +1,5 @@
+//! The server as a whole, in process: its limits, and what it must never store or give twice.
+
 use std::time::Duration;
 
 use futures_util::stream;

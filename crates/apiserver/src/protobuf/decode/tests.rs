@@ -1,3 +1,5 @@
+//! Bytes and the values that they are, by hand; whole objects are rows in `tests/protobuf`.
+
 use super::*;
 use serde_json::json;
 
