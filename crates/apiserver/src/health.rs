@@ -30,15 +30,13 @@ pub(crate) fn answer_checks(
     answer::answer(code, "text/plain; charset=utf-8", Body::from(Bytes::from(text)))
 }
 
-/// Alive as soon as it answers; ready when it has its first namespace.
+/// Alive as long as it can write; ready when it has its first namespace.
 pub(crate) fn answer(path: &str, query: Option<&str>, api: &Api) -> Response<Body> {
     let is_verbose =
         query.is_some_and(|query| query.split('&').any(|part| part.starts_with("verbose")));
-    let has_default = api.current(kinds::namespaces(), None, "default").is_ok();
-    let checks: &[(&str, bool)] = if path == "/readyz" {
-        &[("ping", true), ("namespaces", has_default)]
-    } else {
-        &[("ping", true)]
-    };
-    answer_checks(checks, path, is_verbose)
+    let mut checks = vec![("ping", true), ("store", !api.store.is_closed())];
+    if path == "/readyz" {
+        checks.push(("namespaces", api.current(kinds::namespaces(), None, "default").is_ok()));
+    }
+    answer_checks(&checks, path, is_verbose)
 }

@@ -3,7 +3,7 @@
 
 use std::env;
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions, TryLockError};
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::net::SocketAddr;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -236,7 +236,9 @@ fn start_log(level: LogLevel) {
         LogLevel::Info => LevelFilter::INFO,
         LogLevel::Debug => LevelFilter::DEBUG,
     };
+    let is_terminal = io::stderr().is_terminal();
     tracing_subscriber::fmt()
+        .with_ansi(is_terminal)
         .with_max_level(level)
         .with_writer(io::stderr)
         .with_target(false)

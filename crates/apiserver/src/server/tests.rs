@@ -189,3 +189,17 @@ async fn a_list_has_its_place_until_it_is_read() {
     drop(list);
     assert_eq!(get(&server, CONFIG_MAPS).await.status(), 200);
 }
+
+#[tokio::test]
+async fn a_server_that_cannot_write_is_not_well() {
+    let store = Store::in_memory(Options::default());
+    let config =
+        Config { gates: FeatureGates::default(), clock: Clock::system(), logs: Arc::new(NoLogs) };
+    let nobody = Authenticator::new(Vec::<(String, Identity)>::new());
+    let server = ApiServer::new(store.clone(), nobody, config, Limits::default());
+    let server = server.local(Identity::admin());
+    assert_eq!(get(&server, "/livez").await.status(), 200);
+    store.close().await.expect("it closes");
+    assert_eq!(get(&server, "/livez").await.status(), 500);
+    assert_eq!(get(&server, "/readyz").await.status(), 500);
+}
