@@ -1,10 +1,9 @@
 //! Binding a Pod to a node: the subresource `binding`.
 
-use k8s_openapi::api::core::v1::{Binding, Pod, PodCondition};
+use k8s_openapi::api::core::v1::{Binding, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use crate::closed_set::ConditionStatus;
-use crate::names::pod_condition;
+use crate::pod_conditions::set_scheduled;
 
 /// Why a Pod cannot be bound. kube-apiserver answers each as a Conflict, of the resource
 /// `pods/binding`, with this message.
@@ -60,24 +59,4 @@ pub fn bind(pod: &mut Pod, binding: &Binding, now: &Time) -> Result<(), BindErro
     status.nominated_node_name = None;
     set_scheduled(status.conditions.get_or_insert_default(), now);
     Ok(())
-}
-
-/// A condition that was True already keeps its time.
-fn set_scheduled(conditions: &mut Vec<PodCondition>, now: &Time) {
-    let is_scheduled = |condition: &PodCondition| condition.type_ == pod_condition::SCHEDULED;
-    let mut scheduled = PodCondition {
-        type_: pod_condition::SCHEDULED.to_owned(),
-        status: ConditionStatus::True.to_string(),
-        last_transition_time: Some(now.clone()),
-        ..PodCondition::default()
-    };
-    match conditions.iter_mut().find(|condition| is_scheduled(condition)) {
-        Some(old) => {
-            if old.status == scheduled.status {
-                scheduled.last_transition_time = old.last_transition_time.take();
-            }
-            *old = scheduled;
-        }
-        None => conditions.push(scheduled),
-    }
 }

@@ -3,6 +3,7 @@
 //! `stint check`, the API server's `Status` answers and tests all speak of the
 //! same [`FieldError`]; only its rendering differs.
 
+use std::collections::HashSet;
 use std::fmt;
 
 use serde::Serialize;
@@ -189,13 +190,11 @@ impl fmt::Display for FieldError {
 /// `Job.batch "x" is invalid: spec.completions: Required value: …`, with the
 /// errors in brackets when there are several, and repeated ones once.
 pub fn invalid_message(qualified_kind: &str, name: &str, errors: &[FieldError]) -> String {
-    let mut messages: Vec<String> = Vec::new();
-    for error in errors {
-        let message = error.to_string();
-        if !messages.contains(&message) {
-            messages.push(message);
-        }
-    }
+    let all: Vec<String> = errors.iter().map(ToString::to_string).collect();
+    // A large body may have as many errors as objects: none is compared with all the others.
+    let mut seen = HashSet::new();
+    let messages: Vec<&str> =
+        all.iter().map(String::as_str).filter(|message| seen.insert(*message)).collect();
     let head = format!("{qualified_kind} {} is invalid", quote(name));
     match messages.as_slice() {
         [] => head,

@@ -70,7 +70,7 @@ pub(crate) fn validate_endpoint_ip(value: &str, path: &Path<'_>, errors: &mut Ve
         let detail = format!("may not be unspecified ({value})");
         errors.push(FieldError::invalid(path, value, detail));
     }
-    if address.is_loopback() {
+    if address.is_loopback() && !is_local_pod(address) {
         let detail = "may not be in the loopback range (127.0.0.0/8, ::1/128)";
         errors.push(FieldError::invalid(path, value, detail));
     }
@@ -82,6 +82,12 @@ pub(crate) fn validate_endpoint_ip(value: &str, path: &Path<'_>, errors: &mut Ve
         let detail = "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)";
         errors.push(FieldError::invalid(path, value, detail));
     }
+}
+
+/// The addresses of Pods that run as processes of this machine: 127.64.0.0/10. Upstream has no
+/// such Pods, and refuses them where traffic is to be sent to.
+fn is_local_pod(address: IpAddr) -> bool {
+    matches!(address, IpAddr::V4(address) if address.octets()[0] == 127 && address.octets()[1] & 0xc0 == 64)
 }
 
 /// Whether a text is an IPv4 address, or an IPv6 address that stands for one.
@@ -215,6 +221,22 @@ mod tests {
         {
             let expected = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
             assert_eq!(wrong_with_ip(value), Some(expected), "{value}");
+        }
+    }
+
+    #[test]
+    fn traffic_can_be_sent_to_pods_of_this_machine_and_to_nobody_else_of_it() {
+        let path = Path::field("ip");
+        let is_fine = |value: &str| {
+            let mut errors = Vec::new();
+            validate_endpoint_ip(value, &path, &mut errors);
+            errors.is_empty()
+        };
+        for value in ["127.64.0.1", "127.127.255.254", "10.0.0.1"] {
+            assert!(is_fine(value), "{value}");
+        }
+        for value in ["127.0.0.1", "127.63.255.255", "127.128.0.0", "::1"] {
+            assert!(!is_fine(value), "{value}");
         }
     }
 

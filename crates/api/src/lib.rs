@@ -21,6 +21,7 @@ mod ip_address;
 pub mod kinds;
 pub mod manifest;
 pub mod names;
+pub mod pod_conditions;
 pub mod pod_deletion;
 pub mod pod_field;
 pub mod pod_qos;

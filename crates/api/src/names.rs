@@ -16,8 +16,14 @@ pub const POD_LIST_KIND: &str = "PodList";
 /// The kind as error messages name it.
 pub const JOB_QUALIFIED_KIND: &str = "Job.batch";
 
-/// Finalizers on Pods.
+/// Finalizers.
 pub mod finalizer {
+    /// Keeps an object until its dependents have lost it as their owner.
+    pub const ORPHAN: &str = "orphan";
+
+    /// Keeps an object until the dependents that block its deletion are gone.
+    pub const FOREGROUND_DELETION: &str = "foregroundDeletion";
+
     /// Keeps a Pod until its Job has accounted for it.
     pub const JOB_TRACKING: &str = "batch.kubernetes.io/job-tracking";
     /// The same for Jobs under our own managedBy: the built-in controller may strip the
@@ -58,6 +64,8 @@ pub mod annotation {
 pub mod pod_condition {
     /// Whether the Pod has a node.
     pub const SCHEDULED: &str = "PodScheduled";
+    /// Something else than the Pod itself ends it.
+    pub const DISRUPTION_TARGET: &str = "DisruptionTarget";
     /// Why it has none yet: it has scheduling gates.
     pub const SCHEDULING_GATED: &str = "SchedulingGated";
     /// The message that goes with [`SCHEDULING_GATED`].

@@ -1,11 +1,13 @@
 //! From what a verb came to, to the bytes of an answer. It knows no store but its entries.
 
 mod body;
+mod layout;
 mod listed;
 mod shown;
 mod watched;
 
 pub use body::Body;
+pub(crate) use layout::Layout;
 pub(crate) use listed::list_body;
 pub(crate) use shown::Shown;
 pub(crate) use watched::watch_body;
@@ -41,13 +43,24 @@ pub(crate) fn written(code: StatusCode, json: Bytes, shape: Shape) -> Response<B
         (AnswerFormat::Yaml, _) => {
             let value: serde_json::Value = serde_json::from_slice(&json).expect("it is JSON");
             let yaml = serde_saphyr::to_string(&value).expect("JSON can be written as YAML");
-            answer(code, "application/yaml", Body::from(Bytes::from(yaml)))
+            answer(code, YAML, Body::from(Bytes::from(yaml)))
         }
     }
 }
 
 /// The media type of most answers.
 pub(crate) const JSON: &str = "application/json";
+
+/// The media type of the others.
+const YAML: &str = "application/yaml";
+
+/// The media type of a format.
+pub(crate) fn media_type(format: AnswerFormat) -> &'static str {
+    match format {
+        AnswerFormat::Json => JSON,
+        AnswerFormat::Yaml => YAML,
+    }
+}
 
 /// A Status as an answer.
 pub(crate) fn status_answer(status: &Status, format: AnswerFormat) -> Response<Body> {

@@ -98,19 +98,21 @@ impl Api {
     }
 
     /// Refuses to put something into a namespace that is not there, or will not be for long.
+    /// What is put there must be so on the condition that the namespace is as it is answered:
+    /// whoever empties it sees all that was made before it was marked, and nothing is later.
     pub(crate) fn check_namespace(
         &self,
         names: &Names,
         namespace: Option<&str>,
         name: &str,
-    ) -> Result<(), Status> {
-        let Some(namespace) = namespace else { return Ok(()) };
+    ) -> Result<Option<Arc<Entry>>, Status> {
+        let Some(namespace) = namespace else { return Ok(None) };
         let namespaces = kinds::namespaces();
         let found = self.current(namespaces, None, namespace)?;
         if found.object.meta().deletion_timestamp.is_some() {
             return Err(Status::namespace_terminating(names, name, namespace));
         }
-        Ok(())
+        Ok(Some(found.entry))
     }
 }
 

@@ -3,6 +3,9 @@
 //! something is wrong.
 
 mod duplicate;
+mod objects;
+
+pub(crate) use objects::{MAX_OBJECTS, check_json};
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -71,6 +74,7 @@ pub(crate) fn body<T: KubernetesType>(
     }
     let mut object = None;
     let body = if format == Format::Json {
+        check_json(body)?;
         let mut passed_over = false;
         match read_json(body, || passed_over = true) {
             Ok(read) => {
@@ -107,6 +111,7 @@ pub(crate) fn body<T: KubernetesType>(
         return Err(Status::bad_request(join(&document.problems)));
     };
     check_type(&root, names)?;
+    objects::check_node(&root)?;
     let decoded = stint_api::decode::decode::<T>(&root);
     let mut problems = document.problems;
     problems.extend(decoded.problems);
@@ -132,6 +137,7 @@ pub(crate) fn patched<T: KubernetesType>(
     repeated: &[String],
     validation: FieldValidation,
 ) -> Result<Decoded<T>, Status> {
+    objects::check_value(&value)?;
     let mut unknown = repeated.to_vec();
     let read = serde_ignored::deserialize(&value, |path| {
         unknown.push(format!("unknown field {}", quote(&field_path(&path))));

@@ -1,7 +1,8 @@
 //! What the server counts of itself, under the names that kube-apiserver uses.
 
-use std::sync::Arc;
+use std::fmt;
 use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use prometheus_client::encoding::EncodeLabelSet;
@@ -27,11 +28,16 @@ pub(crate) struct VerbLabels {
     pub(crate) resource: &'static str,
 }
 
+/// What ends a text of counters.
+const END: &str = "# EOF\n";
+
 /// The upper bounds of durations in seconds: from a read in memory to a commit on a slow disk.
 const BUCKETS: [f64; 10] = [0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0];
 
+/// The text of counters that other parts of the same process keep.
+pub(crate) type Source = Box<dyn Fn() -> String + Send + Sync>;
+
 /// The server's counters.
-#[derive(Debug)]
 pub(crate) struct Metrics {
     registry: Registry,
     requests: Family<RequestLabels, Counter>,
@@ -39,6 +45,13 @@ pub(crate) struct Metrics {
     in_flight: Gauge,
     watchers: Gauge,
     revision: Gauge<u64, AtomicU64>,
+    others: RwLock<Vec<Source>>,
+}
+
+impl fmt::Debug for Metrics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Metrics").finish_non_exhaustive()
+    }
 }
 
 impl Metrics {
@@ -74,7 +87,8 @@ impl Metrics {
             "The newest revision of the store",
             revision.clone(),
         );
-        Metrics { registry, requests, durations, in_flight, watchers, revision }
+        let others = RwLock::default();
+        Metrics { registry, requests, durations, in_flight, watchers, revision, others }
     }
 
     pub(crate) fn count(&self, labels: RequestLabels, took: Option<Duration>) {
@@ -98,11 +112,22 @@ impl Metrics {
         Running::new(self.watchers.clone())
     }
 
+    /// Shows what another part counts, too: its text in the same form, names of its own.
+    pub(crate) fn add(&self, source: Source) {
+        self.others.write().unwrap_or_else(PoisonError::into_inner).push(source);
+    }
+
     /// All of it as Prometheus reads it.
     pub(crate) fn text(&self, revision: u64) -> String {
         self.revision.set(revision);
         let mut text = String::new();
         encode(&mut text, &self.registry).expect("writing to a string does not fail");
+        let others = self.others.read().unwrap_or_else(PoisonError::into_inner);
+        for other in &*others {
+            // There is one end to a text, however many parts it has.
+            text.truncate(text.trim_end_matches(END).len());
+            text.push_str(&other());
+        }
         text
     }
 }

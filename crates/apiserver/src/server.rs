@@ -12,11 +12,11 @@ pub use limits::Limits;
 use std::convert::Infallible;
 use std::error::Error;
 use std::future::Future;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 use http::request::Parts;
 use http::{Method, Request, Response};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
@@ -64,6 +64,12 @@ impl ApiServer {
             long_running: Arc::new(Semaphore::new(limits.long_running)),
         };
         ApiServer { inner: Arc::new(inner) }
+    }
+
+    /// Shows at /metrics what another part of this process counts, too. `text` gives it in
+    /// the OpenMetrics text form, under names that the server does not use.
+    pub fn add_metrics(&self, text: impl Fn() -> String + Send + Sync + 'static) {
+        self.inner.metrics.add(Box::new(text));
     }
 
     /// The server as a caller within this process has it: known, and without a socket.
@@ -166,10 +172,30 @@ where
     B: http_body::Body,
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
-    match Limited::new(body, limit).collect().await {
+    let mut body = pin!(body);
+    match Limited::new(body.as_mut(), limit).collect().await {
         Ok(collected) => Ok(collected.to_bytes()),
-        Err(error) if error.is::<LengthLimitError>() => Err(Status::too_large(limit)),
+        Err(error) if error.is::<LengthLimitError>() => {
+            pass_over(body, limit * PASSED_OVER).await;
+            Err(Status::too_large(limit))
+        }
         Err(error) => Err(Status::bad_request(format!("the body could not be read: {error}"))),
+    }
+}
+
+/// How much of a body that is too large is passed over, in bodies of the largest size. Some
+/// clients do not listen before they have said all, and HTTP/2 would cut them off: they learn
+/// why only if they may finish. Beyond 12 MiB that is their own affair.
+const PASSED_OVER: usize = 4;
+
+/// Reads a body to its end, or so much of it.
+async fn pass_over<B: http_body::Body>(mut body: Pin<&mut B>, mut bytes_left: usize) {
+    while let Some(Ok(frame)) = body.frame().await {
+        let bytes = frame.data_ref().map_or(0, Buf::remaining);
+        match bytes_left.checked_sub(bytes) {
+            Some(left) => bytes_left = left,
+            None => return,
+        }
     }
 }
 

@@ -307,6 +307,12 @@ impl Status {
         Self::failure(413, Reason::RequestEntityTooLarge, message)
     }
 
+    /// There is more in the body than it should become in memory.
+    pub fn too_many_objects(limit: usize) -> Self {
+        let message = format!("Request entity too large: it may hold {limit} objects at most");
+        Self::failure(413, Reason::RequestEntityTooLarge, message)
+    }
+
     /// The version is not kept any more.
     pub fn expired(message: impl Into<String>) -> Self {
         Self::failure(410, Reason::Expired, message)

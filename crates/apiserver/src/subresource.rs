@@ -9,6 +9,7 @@ use http::{Response, StatusCode};
 use k8s_openapi::api::core::v1::{Binding, Pod};
 use k8s_openapi::api::policy::v1::Eviction;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use stint_api::pod_conditions::set_evicted;
 use stint_api::validation::binding::validate_binding;
 
 use crate::answer::{Body, answer};
@@ -22,6 +23,7 @@ use crate::request::delete_options::DeleteOptions;
 use crate::request::query::Query;
 use crate::request::write_options::WriteOptions;
 use crate::status::Status;
+use crate::verb::delete::check_preconditions;
 use crate::verb::{Which, metadata};
 
 /// What a binding is called; it is stored nowhere.
@@ -83,7 +85,7 @@ impl Api {
         Ok(())
     }
 
-    /// Evicts a Pod: deletes it as the eviction says. There are no disruption budgets here
+    /// Evicts a Pod: marks it, and deletes it as the eviction says. There are no disruption budgets here
     /// that could object.
     pub(crate) async fn evict(
         &self,
@@ -109,6 +111,19 @@ impl Api {
         options.is_dry_run |= write.is_dry_run;
         let which =
             Which { kind: kinds::pods(), namespace: Some(namespace), name, part: Part::Whole };
+        if !options.is_dry_run {
+            let now = Time(self.now());
+            let marked = self.change(which, false, |object| {
+                let version = object.meta().resource_version.clone().unwrap_or_default();
+                check_preconditions(which.kind, object, &version, &options)?;
+                set_evicted(object.expect_mut::<Pod>(), &now);
+                Ok(())
+            });
+            let revision = marked.await?.revision;
+            if options.resource_version.is_some() {
+                options.resource_version = revision.map(|revision| revision.to_string());
+            }
+        }
         self.delete(which, &options).await?;
         Ok(())
     }

@@ -2,7 +2,7 @@
 //! knows a kind by name.
 
 mod create;
-mod delete;
+pub(crate) mod delete;
 pub(crate) mod list;
 pub(crate) mod metadata;
 mod update;

@@ -41,7 +41,7 @@ mod status;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use k8s_openapi::jiff::Timestamp;
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use stint_api::feature_gates::{FeatureGates, Gate};
 use stint_api::index_set::IndexSet;
 use stint_api::view::{JobView, JobViewError, ManagedBy};
@@ -54,7 +54,7 @@ use crate::freshness::{Freshness, LookUp};
 use crate::graves::Graves;
 use crate::metric::Metric;
 use crate::op::{JobEvent, Op, OpId, OpKind, Outcome, Refusal};
-use crate::pace::Pace;
+use crate::pace::{Interval, Pace};
 use crate::pod_facts::PodFacts;
 use crate::pod_name::PodNames;
 use crate::pods::Pods;
@@ -76,6 +76,14 @@ pub struct Settings {
     pub manages: ManagedBy,
     /// How many uids the status may list as uncounted: 500 of 36 characters are 20 KB.
     pub max_uncounted: usize,
+    /// How many Pods of one Job are asked for at once: more than an API server works on at a
+    /// time, and few enough that removals find room beside them. Requests that wait are sent
+    /// although the Job is suspended or scaled down meanwhile, so a caller that sends few at a
+    /// time says so here.
+    pub max_creating: usize,
+    /// The shortest time between two statuses that say nothing but new counts. Everything
+    /// else is written at once.
+    pub status_interval: SignedDuration,
 }
 
 impl Default for Settings {
@@ -85,6 +93,8 @@ impl Default for Settings {
             delays: BackoffDelays::default(),
             manages: ManagedBy::BuiltIn,
             max_uncounted: 500,
+            max_creating: 2_048,
+            status_interval: SignedDuration::ZERO,
         }
     }
 }
@@ -141,6 +151,7 @@ pub struct JobLedger {
     /// How many Pods may be asked for at once since creations were refused.
     probe: Option<usize>,
     status_pace: Pace,
+    status_interval: Interval,
     write_pace: Pace,
     /// Uids of the uncounted list whose finalizer is known to be gone.
     settled: BTreeSet<String>,
@@ -213,6 +224,7 @@ impl JobLedger {
             creation_pace: Pace::default(),
             probe: None,
             status_pace: Pace::default(),
+            status_interval: Interval::default(),
             write_pace: Pace::default(),
             settled: BTreeSet::new(),
             crowded: BTreeSet::new(),
@@ -258,6 +270,26 @@ impl JobLedger {
             InFlight::Status => self.settle_status(outcome),
             InFlight::LookUpJob => self.settle_job_look_up(outcome),
             InFlight::LookUpPods => self.settle_pods_look_up(outcome),
+        }
+    }
+
+    /// Whether a Pod is still to be created that was asked for and has not been sent yet: a
+    /// Job may have been suspended, deleted or scaled down meanwhile. One that is not is
+    /// withdrawn.
+    pub fn wants(&self, id: OpId, now: Timestamp) -> bool {
+        match self.in_flight.get(&id) {
+            Some(InFlight::Create(name)) => self.wants_pod(name, now),
+            Some(_) => true,
+            None => false,
+        }
+    }
+
+    /// A Pod that was asked for was not sent, and never will be.
+    pub fn withdraw(&mut self, id: OpId) {
+        if let Some(InFlight::Create(name)) = self.in_flight.get(&id) {
+            let name = name.clone();
+            self.in_flight.remove(&id);
+            self.withdraw_pod(&name);
         }
     }
 
@@ -372,6 +404,7 @@ impl JobLedger {
             self.write_pace.until(),
             self.creation_pace.until(),
             self.status_pace.until(),
+            self.status_interval.until(),
             self.freshness.look_up_at(),
             job.and_then(end_state::deadline),
             job.and_then(|_| self.alarms.first().map(|&(at, _)| at)),
@@ -387,6 +420,34 @@ impl JobLedger {
     pub fn pod_uids(&self) -> Vec<String> {
         let strangers = self.strangers.keys().chain(self.unjudged.keys()).cloned();
         self.pods.uids().chain(strangers).collect()
+    }
+
+    /// Whether it waits until the Pods are told as of a newer version.
+    pub fn awaits_pods(&self) -> bool {
+        // A Pod that is known, or known to be gone, needs no news of others.
+        let is_missing =
+            |uid: &String| !self.settled.contains(uid) && self.pods.find(uid).is_none();
+        let uncounted =
+            self.context.uncounted_failed.iter().chain(&self.context.uncounted_succeeded);
+        let awaits = || !self.freshness.is_current() || uncounted.into_iter().any(is_missing);
+        self.job.is_some() && !self.is_gone && awaits()
+    }
+
+    /// Whether the Job is there and has finished, and nothing is left to do for it unless
+    /// something is seen of it or its Pods that is news. A new ledger does as well then.
+    pub fn is_done(&self) -> bool {
+        self.job.is_some()
+            && !self.is_gone
+            && self.context.is_finished
+            && self.pods.sums.tracked == 0
+            && self.in_flight.is_empty()
+            && self.unjudged.is_empty()
+            && self.unreadable.is_none()
+            && self.events.is_empty()
+            && self.metrics.is_empty()
+            && self.job_look_up == LookUp::NotNeeded
+            && !self.strangers.values().any(Stranger::is_tracked)
+            && self.wake_at().is_none()
     }
 
     /// Whether nothing is left to do, ever: the Job is gone, and no Pod bears its mark.

@@ -58,6 +58,34 @@ impl Pace {
     }
 }
 
+/// The time between two requests of a kind, where one can wait for the next.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Interval {
+    last: Option<Timestamp>,
+    until: Option<Timestamp>,
+}
+
+impl Interval {
+    /// A request was made. Without a length nothing is remembered.
+    pub(crate) fn made(&mut self, now: Timestamp, length: SignedDuration) {
+        self.last = Some(now).filter(|_| !length.is_zero());
+        self.until = None;
+    }
+
+    /// Whether the next request can wait, and if so remembers until when.
+    pub(crate) fn holds(&mut self, now: Timestamp, length: SignedDuration) -> bool {
+        let end = |last: Timestamp| last.checked_add(length).unwrap_or(Timestamp::MAX);
+        // A clock that was set back must not make a long interval.
+        self.until = self.last.filter(|&last| last <= now).map(end).filter(|&until| now < until);
+        self.until.is_some()
+    }
+
+    /// Until when a request waits.
+    pub(crate) fn until(&self) -> Option<Timestamp> {
+        self.until
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -106,5 +134,20 @@ mod tests {
         assert!(pace.is_paused());
         pace.tick(at(50));
         assert_eq!(pace.until(), Some(at(150)));
+    }
+
+    #[test]
+    fn a_request_waits_for_the_end_of_its_interval_and_no_longer() {
+        let length = SignedDuration::from_millis(250);
+        let mut interval = Interval::default();
+        assert!(!interval.holds(at(0), length), "nothing was asked for before");
+        interval.made(at(0), length);
+        assert!(interval.holds(at(100), length));
+        assert_eq!(interval.until(), Some(at(250)));
+        assert!(!interval.holds(at(250), length) && interval.until().is_none());
+        interval.made(at(9_000), length);
+        assert!(!interval.holds(at(0), length), "the clock was set back");
+        interval.made(at(0), SignedDuration::ZERO);
+        assert_eq!(interval, Interval::default());
     }
 }

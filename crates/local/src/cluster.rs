@@ -1,19 +1,28 @@
 //! The cluster as a whole: what is started in which order, and how it ends.
 
+use std::convert::Infallible;
+use std::future::pending;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use kube::Client;
 use stint_api::feature_gates::FeatureGates;
 use stint_apiserver::access::{Authenticator, Identity, Role};
-use stint_apiserver::log::{LogSource, NoLogs};
 use stint_apiserver::{ApiServer, Clock, Config, Limits};
+use stint_controller::Controller;
 use stint_store::{Store, StoreError};
 
+use crate::binder;
 use crate::bootstrap::{BootstrapError, bootstrap};
 use crate::collector;
+use crate::endpoints;
+use crate::event_collector;
 use crate::namespaces;
+use crate::pod_collector;
+use crate::pods::{NodeLogs, NodeOptions, Running};
 use crate::tasks::{Starting, TaskFailure, Tasks};
+use crate::ttl;
 
 /// The namespace of a client that names none.
 const DEFAULT_NAMESPACE: &str = "default";
@@ -45,10 +54,34 @@ pub struct Options {
     pub gates: FeatureGates,
     /// What time it is.
     pub clock: Clock,
-    /// Where the logs of Pods come from.
-    pub logs: Arc<dyn LogSource>,
+    /// What runs Pods; without it somebody else does, or nobody.
+    pub node: Option<NodeOptions>,
     /// How much the API server takes on at once.
     pub limits: Limits,
+    /// How Jobs are run, or that they are left to somebody else. Gates and clock are the
+    /// cluster's own.
+    pub jobs: Option<stint_controller::Config>,
+    /// How much is kept of what is over.
+    pub kept: Kept,
+}
+
+/// How much is kept of what is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Kept {
+    /// How many Pods that have ended, and that nobody holds by a finalizer. Upstream's
+    /// terminated-pod-gc-threshold is 12,500, for a cluster.
+    pub finished_pods: usize,
+    /// How long Events are kept after they were last said: upstream's event-ttl.
+    pub event_ttl: Duration,
+    /// How many Events.
+    pub events: usize,
+}
+
+impl Default for Kept {
+    /// 5,000 Pods and 20,000 Events are some 40 MB each.
+    fn default() -> Self {
+        Kept { finished_pods: 5_000, event_ttl: Duration::from_secs(3600), events: 20_000 }
+    }
 }
 
 impl Default for Options {
@@ -60,8 +93,10 @@ impl Default for Options {
             ca_certificate: String::new(),
             gates: FeatureGates::default(),
             clock: Clock::system(),
-            logs: Arc::new(NoLogs),
+            node: None,
             limits: Limits::default(),
+            jobs: Some(stint_controller::Config::default()),
+            kept: Kept::default(),
         }
     }
 }
@@ -84,6 +119,7 @@ pub struct Cluster {
     server: ApiServer,
     store: Store,
     tasks: Tasks,
+    node: Option<Running>,
 }
 
 impl Cluster {
@@ -100,15 +136,36 @@ impl Cluster {
         let Options { storage, store, authenticator, ca_certificate, .. } = options;
         let store = open(storage, store).await?;
         let clock = options.clock.clone();
-        let config = Config { gates: options.gates, clock: options.clock, logs: options.logs };
+        let logs = NodeLogs::default();
+        let config =
+            Config { gates: options.gates, clock: options.clock, logs: Arc::new(logs.clone()) };
         let server = ApiServer::new(store.clone(), authenticator, config, options.limits);
         // Upstream the API server makes its namespaces itself.
         bootstrap(&client(&server, Identity::new("system:apiserver", Role::Admin))).await?;
         let mut starting = Starting::default();
         let controller = || client(&server, Identity::controller());
-        starting.spawn("namespaces", namespaces::run(controller(), ca_certificate, clock));
+        starting.spawn("namespaces", namespaces::run(controller(), ca_certificate, clock.clone()));
         starting.spawn("collector", collector::run(controller()));
-        Ok(Cluster { tasks: starting.watch_over(), server, store })
+        starting.spawn("binder", binder::run(controller(), clock.clone()));
+        starting.spawn("endpoints", endpoints::run(controller()));
+        starting.spawn("TTL", ttl::run(controller(), clock.clone()));
+        let kept = options.kept;
+        let pods = pod_collector::run(controller(), kept.finished_pods, clock.clone());
+        starting.spawn("Pod collector", pods);
+        starting.spawn("Event collector", event_collector::run(controller(), kept, clock.clone()));
+        let node = options.node.map(|node| {
+            let identity = Identity::node(&node.options.node_name);
+            Running::start(node, client(&server, identity), clock.clone(), &logs)
+        });
+        if let Some(config) = options.jobs {
+            let clock = stint_controller::Clock::new(move || clock.now());
+            let config = stint_controller::Config { gates: options.gates, clock, ..config };
+            let jobs = Controller::new(controller(), config);
+            let metrics = jobs.metrics();
+            server.add_metrics(move || metrics.text());
+            starting.spawn("Job controller", run_jobs(jobs));
+        }
+        Ok(Cluster { tasks: starting.watch_over(), server, store, node })
     }
 
     /// A client of this cluster's API that needs no socket. Nothing is retried for it.
@@ -127,16 +184,25 @@ impl Cluster {
         self.tasks.failed().await
     }
 
-    /// Stops the cluster's own tasks, then closes the store. What clients ask for afterwards is
-    /// refused, and the folder may be opened again.
+    /// Stops the cluster's own tasks, ends its Pods with grace, then closes the store. What
+    /// clients ask for afterwards is refused, and the folder may be opened again.
     ///
     /// # Errors
     ///
     /// [`StoreError`] if it is not known whether everything was written.
     pub async fn shutdown(self) -> Result<(), StoreError> {
+        // First those who would have the Pods replaced.
         self.tasks.stop().await;
+        if let Some(node) = self.node {
+            node.stop().await;
+        }
         self.store.close().await
     }
+}
+
+async fn run_jobs(controller: Controller) -> Infallible {
+    controller.run(pending()).await;
+    panic!("the Job controller ended, and nobody had told it to")
 }
 
 async fn open(storage: Storage, options: stint_store::Options) -> Result<Store, StoreError> {

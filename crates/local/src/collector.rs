@@ -30,7 +30,7 @@ use crate::graph::object::{self, GraphKind, KindId, ObjectId, Owners, Propagatio
 use crate::graph::op::{Item, Op, Outcome};
 use crate::graph::uid::Uid;
 use crate::pace::reached;
-use crate::refusal::Refusal;
+use crate::refusal::{Refusal, words};
 use crate::resource;
 
 /// How many requests are under way at once: what the store commits together, and a tenth of
@@ -237,7 +237,7 @@ fn done(meta: &ObjectMeta) -> Outcome {
 fn gone_or_refused(id: &ObjectId, what: &str, error: &kube::Error) -> Outcome {
     match Refusal::of(error) {
         Refusal::NotFound => Outcome::Gone,
-        _ => refused(id, what, error),
+        _ => refused(id, what, &words(error)),
     }
 }
 

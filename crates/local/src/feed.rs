@@ -1,5 +1,5 @@
 //! What happens to the objects of a kind, without end: a list and a watch, and both again
-//! whenever the watch is lost. Only metadata is read.
+//! whenever the watch is lost. Who asks for no more reads only metadata.
 //!
 //! ```text
 //!            ┌──────────────── 410, or the list was cut off ────────────────┐
@@ -13,36 +13,82 @@
 //!   and is not among them is gone.
 //! - After `Complete` every change is told, once and in order, until the next `Began`.
 
+use std::fmt::Debug;
+
+use futures_util::future::BoxFuture;
 use futures_util::stream::{self, BoxStream};
-use futures_util::{StreamExt, TryStreamExt};
+use futures_util::{FutureExt, StreamExt, TryStreamExt};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::Resource;
 use kube::api::{Api, DynamicObject, WatchEvent, WatchParams};
-use kube::core::PartialObjectMeta;
+use serde::de::DeserializeOwned;
 use tracing::warn;
 
 use crate::pace;
-use crate::refusal::Refusal;
+use crate::refusal::{Refusal, words};
 
 /// The annotation of the bookmark that ends the initial list of a watch.
 const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 
 /// Something that happened.
 #[derive(Debug)]
-pub(crate) enum News {
+pub(crate) enum News<K = ObjectMeta> {
     /// A list begins.
     Began,
     /// An object is there, or has changed.
-    Seen(ObjectMeta),
+    Seen(K),
     /// An object is gone. This is its last form.
-    Gone(ObjectMeta),
+    Gone(K),
     /// The list is complete.
     Complete,
 }
 
-/// The news of a kind, or of the part of it that a field selector names.
+/// The news of a kind, or of the part of it that a field selector names: only metadata.
 pub(crate) fn feed(api: Api<DynamicObject>, fields: Option<&str>) -> BoxStream<'static, News> {
+    let kind = api.resource_url().to_owned();
+    let open = move |params: WatchParams, version: String| {
+        let api = api.clone();
+        let opening = async move {
+            let watch = api.watch_metadata(&params, &version).await?;
+            Ok(watch.into_stream().boxed())
+        };
+        opening.boxed()
+    };
+    let news = follow(kind, fields, Box::new(open));
+    news.map(|news| match news {
+        News::Began => News::Began,
+        News::Seen(object) => News::Seen(object.metadata),
+        News::Gone(object) => News::Gone(object.metadata),
+        News::Complete => News::Complete,
+    })
+    .boxed()
+}
+
+/// The news of a kind, as far as `K` reads it.
+pub(crate) fn whole<K>(api: Api<K>) -> BoxStream<'static, News<K>>
+where
+    K: Clone + Debug + DeserializeOwned + Resource + Send + 'static,
+{
+    let kind = api.resource_url().to_owned();
+    let open = move |params: WatchParams, version: String| {
+        let api = api.clone();
+        let opening = async move {
+            let watch = api.watch(&params, &version).await?;
+            Ok(watch.into_stream().boxed())
+        };
+        opening.boxed()
+    };
+    follow(kind, None, Box::new(open))
+}
+
+fn follow<K: Resource + Send + 'static>(
+    kind: String,
+    fields: Option<&str>,
+    open: Open<K>,
+) -> BoxStream<'static, News<K>> {
     let feed = Feed {
-        api,
+        kind,
+        open,
         fields: fields.map(str::to_owned),
         place: Place::Nowhere,
         watch: None,
@@ -51,13 +97,18 @@ pub(crate) fn feed(api: Api<DynamicObject>, fields: Option<&str>) -> BoxStream<'
     stream::unfold(feed, |mut feed| async move { Some((feed.next().await, feed)) }).boxed()
 }
 
-type Watch = BoxStream<'static, kube::Result<WatchEvent<PartialObjectMeta<DynamicObject>>>>;
+type Watch<K> = BoxStream<'static, kube::Result<WatchEvent<K>>>;
 
-struct Feed {
-    api: Api<DynamicObject>,
+/// Begins a watch, from a version if there is one.
+type Open<K> = Box<dyn Fn(WatchParams, String) -> Opening<K> + Send + Sync>;
+type Opening<K> = BoxFuture<'static, kube::Result<Watch<K>>>;
+
+struct Feed<K> {
+    kind: String,
+    open: Open<K>,
     fields: Option<String>,
     place: Place,
-    watch: Option<Watch>,
+    watch: Option<Watch<K>>,
     /// How often in a row the watch was lost before it told anything.
     failures: u32,
 }
@@ -72,8 +123,8 @@ enum Place {
     At(String),
 }
 
-impl Feed {
-    async fn next(&mut self) -> News {
+impl<K: Resource> Feed<K> {
+    async fn next(&mut self) -> News<K> {
         loop {
             if self.watch.is_none() {
                 if let Some(news) = self.connect().await {
@@ -95,7 +146,7 @@ impl Feed {
     }
 
     /// Begins a watch, after a while if the one before was of no use.
-    async fn connect(&mut self) -> Option<News> {
+    async fn connect(&mut self) -> Option<News<K>> {
         if self.failures > 0 {
             tokio::time::sleep(pace::delay(self.failures)).await;
         }
@@ -109,8 +160,8 @@ impl Feed {
                 String::new()
             }
         };
-        match self.api.watch_metadata(&params, &version).await {
-            Ok(watch) => self.watch = Some(watch.into_stream().boxed()),
+        match (self.open)(params, version).await {
+            Ok(watch) => self.watch = Some(watch),
             Err(error) => self.lose(Some(error)),
         }
         if self.watch.is_some() && matches!(self.place, Place::Nowhere) {
@@ -127,22 +178,22 @@ impl Feed {
         if Refusal::of(&error) == Refusal::Expired {
             self.place = Place::Nowhere;
         } else {
-            warn!(kind = self.api.resource_url(), %error, "the watch was lost");
+            warn!(kind = self.kind, error = words(&error), "the watch was lost");
         }
     }
 
-    fn read(&mut self, event: WatchEvent<PartialObjectMeta<DynamicObject>>) -> Option<News> {
+    fn read(&mut self, event: WatchEvent<K>) -> Option<News<K>> {
         if !matches!(event, WatchEvent::Error(_)) {
             self.failures = 0;
         }
         match event {
             WatchEvent::Added(object) | WatchEvent::Modified(object) => {
-                self.reach(object.metadata.resource_version.as_deref());
-                Some(News::Seen(object.metadata))
+                self.reach(object.meta().resource_version.as_deref());
+                Some(News::Seen(object))
             }
             WatchEvent::Deleted(object) => {
-                self.reach(object.metadata.resource_version.as_deref());
-                Some(News::Gone(object.metadata))
+                self.reach(object.meta().resource_version.as_deref());
+                Some(News::Gone(object))
             }
             WatchEvent::Bookmark(bookmark) => {
                 let ends_list = bookmark.metadata.annotations.contains_key(INITIAL_EVENTS_END);

@@ -2,9 +2,16 @@
 //!
 //! ```text
 //!                     kube::Client
-//!   store ◀─ ApiServer ◀─┬─ bootstrap    the namespaces that every cluster has
-//!                        ├─ namespaces   what every namespace has, and how it is emptied
-//!                        └─ collector    what becomes of objects when their owners go (graph)
+//!   store ◀─ ApiServer ◀─┬─ bootstrap        the namespaces that every cluster has
+//!                        ├─ namespaces       what every namespace has, and how it is emptied
+//!                        ├─ collector        what becomes of objects when their owners go (graph)
+//!                        ├─ binder           which Pod goes to which node (plan)
+//!                        ├─ endpoints        which Pods are behind a Service
+//!                        ├─ ttl              Jobs whose time to live is over
+//!                        ├─ pod_collector    Pods that nobody else would remove
+//!                        ├─ event_collector  Events that are old, or too many
+//!                        ├─ pods             the node, which runs Pods (crates/node)
+//!                        └─ the Job controller (crates/controller)
 //! ```
 //!
 //! Every part speaks to the API through a client, as it would to any other API server, and to
@@ -12,20 +19,31 @@
 //!
 //! This crate must not know the rules of Jobs.
 
+mod binder;
 mod bootstrap;
 mod cluster;
 mod collector;
+mod deadlines;
+mod endpoints;
+mod event_collector;
 mod feed;
 mod front;
 mod graph;
 mod namespaces;
 mod pace;
+mod pod_collector;
+mod pods;
 mod queue;
 mod refusal;
 mod resource;
+mod sight;
 mod tasks;
+mod ttl;
 
 pub use bootstrap::BootstrapError;
-pub use cluster::{Cluster, Options, StartError, Storage};
+pub use cluster::{Cluster, Kept, Options, StartError, Storage};
 pub use front::{Front, FrontError, FrontOptions};
+pub use pods::NodeOptions;
+/// Whose client it is.
+pub use stint_apiserver::access::Identity;
 pub use tasks::TaskFailure;

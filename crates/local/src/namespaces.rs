@@ -28,7 +28,7 @@ use tracing::warn;
 use crate::feed::{News, feed};
 use crate::pace::reached;
 use crate::queue::{Queue, Settled};
-use crate::refusal::Refusal;
+use crate::refusal::{Refusal, words};
 use crate::resource;
 
 /// How many namespaces are worked on at once. Each may have 64 deletions under way.
@@ -136,7 +136,11 @@ impl Tender {
                 match Refusal::of(&error) {
                     Refusal::Conflict | Refusal::AlreadyExists | Refusal::NotFound => {}
                     Refusal::Terminating | Refusal::Expired | Refusal::Other => {
-                        warn!(namespace = name, %error, "the namespace is tried again later");
+                        warn!(
+                            namespace = name,
+                            error = words(&error),
+                            "the namespace is tried again later"
+                        );
                     }
                 }
                 Settled::Failed

@@ -36,3 +36,11 @@ impl Refusal {
         }
     }
 }
+
+/// What went wrong, for the log: what the API said, without all that belongs to it.
+pub(crate) fn words(error: &Error) -> String {
+    match error {
+        Error::Api(status) => status.message.clone(),
+        error => error.to_string(),
+    }
+}

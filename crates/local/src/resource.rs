@@ -1,7 +1,8 @@
 //! The kinds that the server serves, as a client names them.
 
 use kube::api::{Api, ApiResource, DynamicObject};
-use kube::{Client, core::GroupVersionKind};
+use kube::core::{DynamicResourceScope, GroupVersionKind};
+use kube::{Client, Resource};
 use stint_apiserver::kind::Names;
 use stint_apiserver::kinds;
 
@@ -20,10 +21,23 @@ pub(crate) fn namespaced() -> impl Iterator<Item = &'static Names> {
 
 /// A client's view of a kind: in one namespace, or in all.
 pub(crate) fn api(client: &Client, names: &Names, namespace: Option<&str>) -> Api<DynamicObject> {
+    part(client, names, namespace)
+}
+
+/// A client's view of a kind of which `K` is what is read: in one namespace, or in all.
+pub(crate) fn part<K>(client: &Client, names: &Names, namespace: Option<&str>) -> Api<K>
+where
+    K: Resource<DynamicType = ApiResource, Scope = DynamicResourceScope>,
+{
     let kind = GroupVersionKind::gvk(names.group, names.version, names.kind);
     let resource = ApiResource::from_gvk_with_plural(&kind, names.plural);
     match namespace.filter(|_| names.is_namespaced) {
         Some(namespace) => Api::namespaced_with(client.clone(), namespace, &resource),
         None => Api::all_with(client.clone(), &resource),
     }
+}
+
+/// What a kind of the core group is called.
+pub(crate) fn core(plural: &str) -> &'static Names {
+    kinds::find("", "v1", plural).expect("the server serves it").names()
 }

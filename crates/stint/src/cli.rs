@@ -5,23 +5,29 @@ use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
 use clap::error::ErrorKind;
-use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use stint_api::advice;
 use stint_api::feature_gates::FeatureGates;
 
 use crate::color::ColorChoice;
 use crate::input;
+use crate::job_args::JobArgs;
+use crate::node_args::NodeArgs;
+use crate::run_args::{RunArgs, with_short_waits};
 
 const EXAMPLES: &str = "\
 Examples:
+  stint run job.yaml        Run a Job to its end on this machine
   stint check job.yaml      Find what is wrong with a manifest, and where
-  stint serve               Serve a Kubernetes API on this machine
+  stint serve               A cluster for Jobs on this machine, for kubectl
 
 Exit codes:
   0  All is well
   1  What was asked about is wrong, such as an invalid manifest
   2  Wrong usage, or something could not be read
-  3  stint serve could not start, or failed";
+  3  stint run or stint serve could not start, or failed
+
+stint run has more; see stint run --help.";
 
 /// Kubernetes Jobs in one binary.
 #[derive(Debug, Parser)]
@@ -34,9 +40,12 @@ pub(crate) struct Cli {
 impl Cli {
     /// Reads the command line; help, the version and wrong usage end the program.
     pub(crate) fn read() -> Self {
-        let cli = Self::parse();
+        let command = Self::command().mut_subcommand("run", with_short_waits);
+        let cli = Self::from_arg_matches(&command.get_matches());
+        let cli = cli.unwrap_or_else(|error| error.exit());
         let (subcommand, wrong) = match &cli.command {
             Command::Check(args) => ("check", args.wrong_usage()),
+            Command::Run(args) => ("run", args.wrong_usage()),
             Command::Serve(args) => ("serve", args.wrong_usage()),
         };
         if let Some((kind, message)) = wrong {
@@ -57,6 +66,7 @@ impl Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Check(CheckArgs),
+    Run(Box<RunArgs>),
     Serve(ServeArgs),
 }
 
@@ -164,13 +174,11 @@ Exit codes:
   2  Wrong usage
   3  It could not start, or failed while it ran";
 
-/// Serve a Kubernetes API on this machine
+/// A cluster for Jobs on this machine, for kubectl and client libraries
 ///
-/// Starts an API server that kubectl and the client libraries can use, writes a kubeconfig for
-/// it, and runs until it is stopped. What is created stays in the data folder, and is there
-/// again at the next start.
-///
-/// This version serves the API only: nothing runs Jobs and Pods yet.
+/// Starts an API server, the Job controller and a node that runs Pods as processes of this
+/// machine, writes a kubeconfig, and runs until it is stopped. What is created stays in the data
+/// folder, and Jobs go on where they stood at the next start.
 #[derive(Debug, Args)]
 #[command(after_help = SERVE_EXAMPLES)]
 pub(crate) struct ServeArgs {
@@ -210,6 +218,18 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "GATES", value_parser = FeatureGates::parse)]
     pub(crate) feature_gates: Option<FeatureGates>,
 
+    /// Run no Pods: they wait for a node that somebody else plays
+    ///
+    /// For tests of tools that work on Jobs and Pods.
+    #[arg(long)]
+    pub(crate) no_node: bool,
+
+    #[command(flatten)]
+    pub(crate) jobs: JobArgs,
+
+    #[command(flatten)]
+    pub(crate) pods: NodeArgs,
+
     /// How much to tell of what happens inside
     #[arg(long, value_name = "LEVEL", value_enum, default_value_t)]
     pub(crate) log_level: LogLevel,
@@ -222,7 +242,7 @@ impl ServeArgs {
             let message = "--in-memory keeps nothing, --data-dir says where: use one of them";
             return Some((ErrorKind::ArgumentConflict, message));
         }
-        None
+        self.jobs.wrong_usage().or_else(|| self.pods.wrong_usage())
     }
 }
 

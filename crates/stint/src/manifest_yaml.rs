@@ -20,12 +20,16 @@ pub(crate) fn to_yaml(job: &Job) -> String {
     job.metadata.uid = None;
     job.metadata.generation = None;
     job.metadata.creation_timestamp = None;
-    let value = serde_json::to_value(&job).expect("Kubernetes types serialise to JSON");
+    value_to_yaml(&serde_json::to_value(&job).expect("Kubernetes types serialise to JSON"))
+}
+
+/// An object as a YAML document, with everything that it has.
+pub(crate) fn value_to_yaml(value: &Value) -> String {
     let options = serde_saphyr::ser_options! {
         folded_wrap_chars: usize::MAX,
         yaml_12: false,
     };
-    serde_saphyr::to_string_with_options(&Node(&value), options)
+    serde_saphyr::to_string_with_options(&Node(value), options)
         .expect("every JSON value has a YAML form")
 }
 

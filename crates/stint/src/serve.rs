@@ -2,31 +2,32 @@
 //! consists of is the business of `stint_local`.
 
 use std::env;
-use std::fs::{self, DirBuilder, File, OpenOptions, Permissions, TryLockError};
+use std::fs::File;
 use std::io::{self, IsTerminal, Write};
 use std::net::SocketAddr;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use stint_local::{
     Cluster, Front, FrontError, FrontOptions, Options, StartError, Storage, TaskFailure,
 };
+use stint_node::RuntimeError;
 use stint_store::StoreError;
 use tempfile::TempDir;
 use thiserror::Error;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing::level_filters::LevelFilter;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::layer::{Layer, SubscriberExt};
+use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::cli::{LogLevel, ServeArgs};
+use crate::place::{NODE, PODS, PlaceError, STORE, take_folder, temporary_folder};
 
 /// How long requests that are under way may take when it stops. Watches end at once, and
 /// nothing else takes longer than the disk.
 const STOP_TIME: Duration = Duration::from_secs(10);
-
-/// What the one node is called.
-const NODE: &str = "stint";
 
 /// Serves until it is stopped.
 pub(crate) fn run(args: &ServeArgs) -> ExitCode {
@@ -45,12 +46,10 @@ pub(crate) fn run(args: &ServeArgs) -> ExitCode {
 enum ServeError {
     #[error("there is no home folder to keep data in: set --data-dir, or use --in-memory")]
     NoHome,
-    #[error("cannot use the folder {}: {source}; choose another with --data-dir", path.display())]
-    Folder { path: PathBuf, source: io::Error },
-    #[error("{} is in use by another stint serve; stop it, or choose another folder with --data-dir", path.display())]
-    InUse { path: PathBuf },
-    #[error("{} holds files that are not stint's, and would be closed to everybody else: choose an empty folder with --data-dir", path.display())]
-    Foreign { path: PathBuf },
+    #[error(transparent)]
+    Place(#[from] PlaceError),
+    #[error("cannot run Pods here: {0}; with --no-node everything else is served")]
+    Node(#[from] RuntimeError),
     #[error(transparent)]
     Front(#[from] FrontError),
     #[error(transparent)]
@@ -82,8 +81,12 @@ async fn serve_here(args: &ServeArgs) -> Result<(), ServeError> {
         node: NODE.to_owned(),
     };
     let front = Front::open(place.data.as_deref(), options).await?;
+    let node = match args.no_node {
+        false => Some(args.pods.start(NODE, &place.pods).await?),
+        true => None,
+    };
     let storage = match &place.data {
-        Some(folder) => Storage::Folder(folder.join("store")),
+        Some(folder) => Storage::Folder(folder.join(STORE)),
         None => Storage::Memory,
     };
     let cluster = Cluster::start(Options {
@@ -91,11 +94,16 @@ async fn serve_here(args: &ServeArgs) -> Result<(), ServeError> {
         authenticator: front.authenticator(),
         ca_certificate: front.authority_pem().to_owned(),
         gates: args.feature_gates.unwrap_or_default(),
+        jobs: Some(args.jobs.config()),
+        node,
         ..Options::default()
     })
     .await?;
-    front.write_kubeconfig(&place.kubeconfig)?;
-    greet(front.address(), &place);
+    if let Err(error) = front.write_kubeconfig(&place.kubeconfig) {
+        let _ = cluster.shutdown().await;
+        return Err(error.into());
+    }
+    greet(front.address(), &place, args.no_node);
     let mut failure = None;
     let ended = async {
         tokio::select! {
@@ -115,6 +123,8 @@ async fn serve_here(args: &ServeArgs) -> Result<(), ServeError> {
 struct Place {
     data: Option<PathBuf>,
     kubeconfig: PathBuf,
+    /// Where Pods have their volumes and logs.
+    pods: PathBuf,
     /// Nobody else uses the data folder as long as this is held.
     _lock: Option<File>,
     /// Gone at the end, with the kubeconfig in it.
@@ -124,14 +134,12 @@ struct Place {
 impl Place {
     fn choose(args: &ServeArgs) -> Result<Self, ServeError> {
         if args.in_memory {
-            let (kubeconfig, temporary) = match &args.kubeconfig {
-                Some(path) => (path.clone(), None),
-                None => {
-                    let folder = temporary_folder()?;
-                    (folder.path().join("kubeconfig"), Some(folder))
-                }
-            };
-            return Ok(Place { data: None, kubeconfig, _lock: None, _temporary: temporary });
+            let folder = temporary_folder()?;
+            let beside = || folder.path().join("kubeconfig");
+            let kubeconfig = args.kubeconfig.clone().unwrap_or_else(beside);
+            let pods = folder.path().join(PODS);
+            let temporary = Some(folder);
+            return Ok(Place { data: None, kubeconfig, pods, _lock: None, _temporary: temporary });
         }
         let data = match &args.data_dir {
             Some(folder) => folder.clone(),
@@ -141,7 +149,8 @@ impl Place {
         // Clients are told of the kubeconfig from wherever they are.
         let data = std::path::absolute(&data).unwrap_or(data);
         let kubeconfig = args.kubeconfig.clone().unwrap_or_else(|| data.join("kubeconfig"));
-        Ok(Place { data: Some(data), kubeconfig, _lock: Some(lock), _temporary: None })
+        let pods = data.join(PODS);
+        Ok(Place { data: Some(data), kubeconfig, pods, _lock: Some(lock), _temporary: None })
     }
 }
 
@@ -153,44 +162,15 @@ fn default_folder() -> Option<PathBuf> {
         .or_else(|| folder("HOME").map(|home| home.join(".local/share/stint")))
 }
 
-/// The file that says whose folder it is, and who uses it.
-const LOCK: &str = "stint.lock";
-
-/// Makes the data folder, or takes one that is empty or ours, for this process and its owner
-/// alone.
-fn take_folder(path: &Path) -> Result<File, ServeError> {
-    let failed = |source| ServeError::Folder { path: path.to_owned(), source };
-    DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(failed)?;
-    let lock = path.join(LOCK);
-    let is_empty = fs::read_dir(path).map_err(failed)?.next().is_none();
-    if !is_empty && !lock.exists() {
-        return Err(ServeError::Foreign { path: path.to_owned() });
-    }
-    let file = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(&lock);
-    let file = file.map_err(failed)?;
-    match file.try_lock() {
-        Ok(()) => {}
-        Err(TryLockError::WouldBlock) => return Err(ServeError::InUse { path: path.to_owned() }),
-        Err(TryLockError::Error(source)) => return Err(failed(source)),
-    }
-    fs::set_permissions(path, Permissions::from_mode(0o700)).map_err(failed)?;
-    Ok(file)
-}
-
-/// A folder of a name that nobody can guess, which is gone at the end.
-fn temporary_folder() -> Result<TempDir, ServeError> {
-    let made = tempfile::Builder::new().prefix("stint-").tempdir();
-    made.map_err(|source| ServeError::Folder { path: env::temp_dir(), source })
-}
-
 /// Says in one screen what there is.
-fn greet(address: SocketAddr, place: &Place) {
+fn greet(address: SocketAddr, place: &Place, has_no_node: bool) {
     let kubeconfig = place.kubeconfig.display();
     let data =
         place.data.as_ref().map_or("in memory only".to_owned(), |data| data.display().to_string());
+    let note = if has_no_node { "Nothing runs Pods: --no-node. " } else { "" };
     let text = format!(
         "\
-stint serves a Kubernetes API
+stint serves a cluster for Jobs
 
   address     https://{address}
   kubeconfig  {kubeconfig}
@@ -199,9 +179,10 @@ stint serves a Kubernetes API
 Use it from another terminal:
 
   export KUBECONFIG={kubeconfig}
-  kubectl get namespaces
+  kubectl create -f examples/indexed.yaml
+  kubectl get jobs --watch
 
-Nothing runs Jobs and Pods yet in this version. Ctrl-C stops it.
+{note}Ctrl-C stops it.
 "
     );
     let mut out = io::stdout().lock();
@@ -229,7 +210,7 @@ fn stop_signal() -> io::Result<impl Future<Output = ()>> {
     })
 }
 
-fn start_log(level: LogLevel) {
+pub(crate) fn start_log(level: LogLevel) {
     let level = match level {
         LogLevel::Error => LevelFilter::ERROR,
         LogLevel::Warn => LevelFilter::WARN,
@@ -237,10 +218,12 @@ fn start_log(level: LogLevel) {
         LogLevel::Debug => LevelFilter::DEBUG,
     };
     let is_terminal = io::stderr().is_terminal();
-    tracing_subscriber::fmt()
+    let lines = tracing_subscriber::fmt::layer()
         .with_ansi(is_terminal)
-        .with_max_level(level)
         .with_writer(io::stderr)
-        .with_target(false)
-        .init();
+        .with_target(false);
+    // Of what we use, only what is odd: every frame of every connection is nobody's wish.
+    let wanted =
+        Targets::new().with_default(level.min(LevelFilter::WARN)).with_target("stint", level);
+    tracing_subscriber::registry().with(lines.with_filter(wanted)).init();
 }

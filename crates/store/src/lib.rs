@@ -54,6 +54,6 @@ pub use revision::Revision;
 pub use store::Store;
 pub use watch::Watch;
 pub use write::{
-    Condition, MAX_KEY_BYTES, MAX_TRANSACTION_BYTES, MAX_TRANSACTION_WRITES, MAX_VALUE_BYTES,
-    Operation, Write,
+    Condition, Guard, MAX_KEY_BYTES, MAX_TRANSACTION_BYTES, MAX_TRANSACTION_WRITES,
+    MAX_VALUE_BYTES, Operation, Write,
 };

@@ -41,10 +41,10 @@ impl<'m> Stage<'m> {
     }
 
     fn add_one(&mut self, write: &Write) -> Result<(), StoreError> {
-        let before = match self.touched.get(&write.key) {
-            Some(touched) => touched.clone(),
-            None => self.memory.get(&write.key).cloned(),
-        };
+        if let Some(guard) = &write.guard {
+            check_condition(&guard.key, guard.condition, self.get(&guard.key).as_ref())?;
+        }
+        let before = self.get(&write.key);
         check(write, before.as_ref())?;
         let revision = self.revision.next();
         // The key's one allocation lives as long as the key is stored.
@@ -62,6 +62,14 @@ impl<'m> Stage<'m> {
         self.touched.insert(key.clone(), after.clone());
         self.changes.push(Arc::new(Change { key, revision, before, after }));
         Ok(())
+    }
+
+    /// What is stored under a key once the group so far is done.
+    fn get(&self, key: &str) -> Option<Arc<Entry>> {
+        match self.touched.get(key) {
+            Some(touched) => touched.clone(),
+            None => self.memory.get(key).cloned(),
+        }
     }
 
     /// Takes back the changes from the `first` on, newest first.
@@ -82,10 +90,18 @@ fn check(write: &Write, before: Option<&Arc<Entry>>) -> Result<(), StoreError> {
         (Operation::Delete, Condition::Absent) if before.is_none() => Condition::Present,
         (Operation::Put(_) | Operation::Delete, condition) => condition,
     };
-    if condition_holds(condition, before) {
+    check_condition(&write.key, condition, before)
+}
+
+fn check_condition(
+    key: &Arc<str>,
+    condition: Condition,
+    current: Option<&Arc<Entry>>,
+) -> Result<(), StoreError> {
+    if condition_holds(condition, current) {
         return Ok(());
     }
-    Err(StoreError::Conflict { key: write.key.clone(), condition, current: before.cloned() })
+    Err(StoreError::Conflict { key: key.clone(), condition, current: current.cloned() })
 }
 
 fn condition_holds(condition: Condition, before: Option<&Arc<Entry>>) -> bool {
@@ -122,6 +138,22 @@ mod tests {
         let again = stage.add(&[Write::create("a", "3")]).expect("there is no a");
         assert_eq!(again[0].revision, Revision::new(3));
         assert_eq!(stage.into_changes().len(), 2);
+    }
+
+    #[test]
+    fn a_guard_is_looked_at_when_the_write_has_its_turn() {
+        let memory = Memory::new();
+        let mut stage = Stage::new(&memory);
+        let guarded = |at| Write::create("a", "1").guarded("b", at);
+        let error = stage.add(&[guarded(Condition::Present)]).expect_err("there is no b");
+        assert!(matches!(&error, StoreError::Conflict { key, .. } if &**key == "b"), "{error}");
+        let made = stage.add(&[Write::create("b", "1")]).expect("there is no b");
+        let first = Condition::At(made[0].revision);
+        stage.add(&[Write::put("b", first, "2")]).expect("b is where it was");
+        stage.add(&[guarded(first)]).expect_err("b has moved on");
+        stage.add(&[Write::delete("b", Condition::Any)]).expect("there is a b");
+        stage.add(&[guarded(Condition::Any)]).expect("it asks for nothing");
+        assert_eq!(stage.into_changes().len(), 4);
     }
 
     #[test]

@@ -27,8 +27,19 @@ pub struct Write {
     pub key: Arc<str>,
     /// What must hold of the key when the write's turn comes.
     pub condition: Condition,
+    /// What must hold of another key at the same moment.
+    pub guard: Option<Guard>,
     /// What to do then.
     pub operation: Operation,
+}
+
+/// What must hold of a key that a write does not touch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Guard {
+    /// The key.
+    pub key: Arc<str>,
+    /// What must hold of it.
+    pub condition: Condition,
 }
 
 /// What must hold of a key for a write to be done.
@@ -61,17 +72,28 @@ impl Write {
 
     /// Stores a value if `condition` holds.
     pub fn put(key: impl Into<Arc<str>>, condition: Condition, value: impl Into<Bytes>) -> Self {
-        Write { key: key.into(), condition, operation: Operation::Put(value.into()) }
+        let operation = Operation::Put(value.into());
+        Write { key: key.into(), condition, guard: None, operation }
     }
 
     /// Removes a key if `condition` holds.
     pub fn delete(key: impl Into<Arc<str>>, condition: Condition) -> Self {
-        Write { key: key.into(), condition, operation: Operation::Delete }
+        Write { key: key.into(), condition, guard: None, operation: Operation::Delete }
+    }
+
+    /// The same write, if something holds of another key when its turn comes. A conflict names
+    /// that key.
+    #[must_use]
+    pub fn guarded(self, key: impl Into<Arc<str>>, condition: Condition) -> Self {
+        Write { guard: Some(Guard { key: key.into(), condition }), ..self }
     }
 
     /// Refuses what is too large, before it takes part in a commit.
     pub(crate) fn check_size(&self) -> Result<(), StoreError> {
         limit("a key", self.key.len(), MAX_KEY_BYTES)?;
+        if let Some(guard) = &self.guard {
+            limit("a key", guard.key.len(), MAX_KEY_BYTES)?;
+        }
         match &self.operation {
             Operation::Put(value) => limit("a value", value.len(), MAX_VALUE_BYTES),
             Operation::Delete => Ok(()),

@@ -13,6 +13,7 @@ pub(crate) struct Breakage {
     pub(crate) broken: &'static str,
 }
 
+const ADOPTION: &str = "crates/ledger/src/ledger/adoption.rs";
 const CONTEXT: &str = "crates/ledger/src/context.rs";
 const FRESHNESS: &str = "crates/ledger/src/freshness.rs";
 const CREATION: &str = "crates/ledger/src/ledger/creation.rs";
@@ -229,6 +230,24 @@ pub(crate) const BREAKAGES: &[Breakage] = &[
         file: INDEXES,
         healthy: "            || self.stray_indexes.contains(&index);\n",
         broken: ";\n",
+    },
+    Breakage {
+        name: "a Job ends while an adoption is on its way",
+        file: ADOPTION,
+        healthy: "self.idle_strangers.len() == self.strangers.len()\n            && self",
+        broken: "self",
+    },
+    Breakage {
+        name: "what became of an adoption in doubt is not looked up",
+        file: ADOPTION,
+        healthy: "Outcome::Refused(Refusal::Conflict) | Outcome::InDoubt => {",
+        broken: "Outcome::InDoubt => {}\n            Outcome::Refused(Refusal::Conflict) => {",
+    },
+    Breakage {
+        name: "an adoption in doubt is forgotten when old news comes",
+        file: ADOPTION,
+        healthy: "known.is_stale && known.version() >= facts.version",
+        broken: "known.is_stale && known.version() > facts.version",
     },
     Breakage {
         name: "a success that is written down can still become a failure",

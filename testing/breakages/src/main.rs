@@ -6,7 +6,9 @@
 
 mod breakage;
 
-use std::fs;
+use std::fmt::Display;
+use std::fs::{self, File};
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
@@ -18,18 +20,31 @@ const SEEDS: u32 = 2_000;
 /// Something that keeps breakages from being tried.
 type Failure = Box<dyn std::error::Error>;
 
+const HELP: &str = "\
+Breaks the ledger on purpose and shows what notices.
+
+Usage: cargo run --release -p stint-breakages -- [PART OF A NAME]...
+
+Example: cargo run --release -p stint-breakages -- finalizer
+
+Exit codes: 0 everything that was tried is noticed; 1 something is not, or could not be tried;
+2 the arguments are wrong.";
+
 fn main() -> ExitCode {
     let wanted: Vec<String> = std::env::args().skip(1).collect();
-    if wanted.iter().any(|arg| arg.starts_with('-')) {
-        println!("Breaks the ledger on purpose and shows what notices.\n");
-        println!("Usage: cargo run --release -p stint-breakages -- [PART OF A NAME]...\n");
-        println!("Example: cargo run --release -p stint-breakages -- finalizer");
-        return ExitCode::SUCCESS;
+    if wanted.iter().any(|arg| arg == "--help" || arg == "-h") {
+        return say(HELP).map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS);
+    }
+    if let Some(odd) = wanted.iter().find(|part| !is_part_of_a_name(part)) {
+        let names: Vec<&str> = BREAKAGES.iter().map(|breakage| breakage.name).collect();
+        let names = names.join("\n  ");
+        eprintln!("breakages: no breakage has {odd:?} in its name. There are:\n  {names}");
+        return ExitCode::from(2);
     }
     match try_all(&wanted) {
-        Ok(0) => ExitCode::SUCCESS,
+        Ok(unnoticed) if unnoticed.is_empty() => ExitCode::SUCCESS,
         Ok(unnoticed) => {
-            eprintln!("{unnoticed} went unnoticed");
+            eprintln!("breakages: neither tests nor seeds notice:\n  {}", unnoticed.join("\n  "));
             ExitCode::FAILURE
         }
         Err(failure) => {
@@ -39,16 +54,26 @@ fn main() -> ExitCode {
     }
 }
 
-fn try_all(wanted: &[String]) -> Result<usize, Failure> {
+fn is_part_of_a_name(part: &str) -> bool {
+    BREAKAGES.iter().any(|breakage| breakage.name.contains(part))
+}
+
+/// Says something; fails where nobody reads it, and nothing more needs to be tried.
+fn say(text: impl Display) -> Result<(), Failure> {
+    Ok(writeln!(io::stdout(), "{text}")?)
+}
+
+/// Tries the breakages that are wanted, and returns those that went unnoticed.
+fn try_all(wanted: &[String]) -> Result<Vec<&'static str>, Failure> {
     let bench = Bench::set_up()?;
     let healthy = bench.try_out()?;
     if healthy.is_noticed() {
         return Err("the ledger as it is does not pass: mend that first".into());
     }
-    println!(
+    say(format_args!(
         "| what was broken | tests of the ledger that fail | seeds of {SEEDS} that show it |\n|---|---|---|"
-    );
-    let mut unnoticed = 0;
+    ))?;
+    let mut unnoticed = Vec::new();
     let is_wanted = |breakage: &&Breakage| {
         wanted.is_empty() || wanted.iter().any(|part| breakage.name.contains(part.as_str()))
     };
@@ -62,8 +87,10 @@ fn try_all(wanted: &[String]) -> Result<usize, Failure> {
         let notice = bench.try_out();
         fs::write(&path, whole)?;
         let notice = notice?;
-        unnoticed += usize::from(!notice.is_noticed());
-        println!("| {} | {} | {} |", breakage.name, notice.rows, notice.seeds);
+        if !notice.is_noticed() {
+            unnoticed.push(breakage.name);
+        }
+        say(format_args!("| {} | {} | {} |", breakage.name, notice.rows, notice.seeds))?;
     }
     Ok(unnoticed)
 }
@@ -72,6 +99,8 @@ fn try_all(wanted: &[String]) -> Result<usize, Failure> {
 struct Bench {
     folder: PathBuf,
     target: PathBuf,
+    /// Locked for as long as this run works there.
+    _lock: File,
 }
 
 /// What noticed a breakage.
@@ -90,15 +119,26 @@ impl Bench {
     fn set_up() -> Result<Self, Failure> {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize()?;
         let place = root.join("target/breakages");
-        let bench = Self { folder: place.join("tree"), target: place.join("target") };
+        fs::create_dir_all(&place)?;
+        let lock = File::create(place.join("lock"))?;
+        lock.try_lock().map_err(|error| {
+            format!("{}: {error}; another run works there: wait for its end", place.display())
+        })?;
+        let (folder, target) = (place.join("tree"), place.join("target"));
+        let bench = Self { folder, target, _lock: lock };
         let listed = Command::new("git")
-            .args(["ls-files", "-co", "--exclude-standard"])
+            .args(["ls-files", "-coz", "--exclude-standard"])
             .current_dir(&root)
-            .output()?;
+            .output()
+            .map_err(|error| format!("git, which lists the sources, does not run: {error}"))?;
+        if !listed.status.success() {
+            let why = String::from_utf8_lossy(&listed.stderr);
+            return Err(format!("git does not list the sources: {}", why.trim()).into());
+        }
         if bench.folder.exists() {
             fs::remove_dir_all(&bench.folder)?;
         }
-        for name in String::from_utf8(listed.stdout)?.lines() {
+        for name in String::from_utf8(listed.stdout)?.split_terminator('\0') {
             let (from, to) = (root.join(name), bench.folder.join(name));
             if from.is_file() {
                 fs::create_dir_all(to.parent().ok_or("a file has a folder")?)?;

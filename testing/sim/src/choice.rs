@@ -45,6 +45,8 @@ pub enum Choice {
     LoseAnswer(ControllerId, OpKey),
     /// No answer comes in time; the request may still be carried out.
     TimeOut(ControllerId, OpKey),
+    /// A Pod that has not been asked for yet, and that its ledger no longer wants, is not.
+    Recall(ControllerId, OpKey),
     /// A request that nobody waits for any more is carried out.
     ApplyLate(OpKey),
     /// A request that nobody waits for any more is lost.
@@ -212,6 +214,8 @@ pub enum UserAct {
     Deadline(i64),
     /// Changes backoffLimit.
     BackoffLimit(i32),
+    /// Changes maxFailedIndexes.
+    MaxFailedIndexes(i32),
     /// Deletes a Pod.
     DeletePod(String),
     /// Deletes the Job.
@@ -256,6 +260,7 @@ impl fmt::Display for Choice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Choice::DeliverJob(c) => write!(f, "c{c}: the Job watch delivers"),
+            Choice::DeliverPods(c, u32::MAX) => write!(f, "c{c}: the Pod watch delivers all"),
             Choice::DeliverPods(c, count) => write!(f, "c{c}: the Pod watch delivers {count}"),
             Choice::RepeatPod(c) => write!(f, "c{c}: the Pod watch repeats itself"),
             Choice::Relist(c, jobs, pods) => {
@@ -276,6 +281,7 @@ impl fmt::Display for Choice {
             Choice::Refuse(c, op, why) => write!(f, "c{c}: {op}: refused: {why:?}"),
             Choice::LoseAnswer(c, op) => write!(f, "c{c}: {op}: done, and the answer is lost"),
             Choice::TimeOut(c, op) => write!(f, "c{c}: {op}: no answer in time"),
+            Choice::Recall(c, op) => write!(f, "c{c}: {op}: called back if it is not wanted"),
             Choice::ApplyLate(op) => write!(f, "a request of the past: {op}: done"),
             Choice::DropLate(op) => write!(f, "a request of the past: {op}: lost"),
             Choice::Pod(name, act) => write!(f, "{name}: {act:?}"),

@@ -369,6 +369,22 @@ impl Controller {
         }
     }
 
+    /// Withdraws a creation that has not been carried out, if its ledger no longer wants it.
+    pub fn recall(&mut self, key: &OpKey, now: Timestamp) -> bool {
+        let clock = self.clock(now);
+        let is_it = |flight: &&Flight| flight.key == *key && flight.outcome.is_none();
+        let Some(id) = self.flights.iter().find(is_it).map(|flight| flight.id) else {
+            return false;
+        };
+        let ledger = self.ledgers.get_mut(&key.job_uid);
+        let Some(ledger) = ledger.filter(|ledger| !ledger.wants(id, clock)) else {
+            return false;
+        };
+        ledger.withdraw(id);
+        self.take_flight(key, false);
+        true
+    }
+
     /// Asks a ledger what to do. A ledger with nothing left to do is dropped.
     pub fn ask(&mut self, uid: &str, now: Timestamp) -> Vec<Op> {
         let (clock, version) = (self.clock(now), self.pods_cursor);

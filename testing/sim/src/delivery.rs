@@ -2,7 +2,7 @@
 
 use stint_ledger::op::{Applied, OpKind, Outcome};
 
-use crate::choice::{ControllerId, OpKey, Weather};
+use crate::choice::{ControllerId, OpKey, Verb, Weather};
 use crate::controller::Flight;
 use crate::history::Actor;
 use crate::invariant::{self, Broken};
@@ -64,6 +64,20 @@ impl World {
         };
         self.late.push(flight.clone());
         self.settle(c, &flight, Outcome::InDoubt)
+    }
+
+    /// A creation that waits in the controller, and that its ledger no longer wants, is not
+    /// sent.
+    pub(crate) fn recall(&mut self, c: ControllerId, key: &OpKey) -> Result<bool, Broken> {
+        let now = self.now;
+        let Some(controller) = self.controllers.get_mut(c) else {
+            return Ok(false);
+        };
+        if key.verb != Verb::Create || !controller.recall(key, now) {
+            return Ok(false);
+        }
+        self.ask(c, &key.job_uid)?;
+        Ok(true)
     }
 
     fn take_flight(&mut self, c: ControllerId, key: &OpKey, is_done: bool) -> Option<Flight> {

@@ -19,7 +19,7 @@ use crate::controller::Flight;
 use crate::fingerprint::{Fingerprints, VERSION_BASE};
 use crate::invariant::{Broken, rest};
 use crate::node;
-use crate::run::{Options, Run};
+use crate::run::{Options, Run, caught};
 use crate::scenario::{Fates, Faults, Scenario};
 use crate::world::World;
 
@@ -200,7 +200,7 @@ pub fn search(case: &Case, max_states: usize, options: &Options) -> Search {
     let mut fingerprints = Fingerprints::default();
     let mut world = World::with_versions_from(Arc::clone(&case.scenario), VERSION_BASE);
     world.ignored.clone_from(&options.ignored);
-    if let Err(broken) = world.ask_all(0) {
+    if let Err(broken) = caught(|| world.ask_all(0)) {
         search.broken = Some(failed(case, Vec::new(), broken));
         return search;
     }
@@ -219,7 +219,7 @@ pub fn search(case: &Case, max_states: usize, options: &Options) -> Search {
         let (mut next, mut left) = (world.clone(), budget.clone());
         spend(&mut left, &step);
         let taken = match &step {
-            Step::Take(choice) => next.take(choice),
+            Step::Take(choice) => caught(|| next.take(choice)),
             Step::HoldBack => Ok(true),
         };
         path.push(step);

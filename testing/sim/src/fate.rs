@@ -33,7 +33,8 @@ pub enum Class {
 /// What a Pod counts as.
 ///
 /// It is left to the moment (`May`) for a Pod that a user tampered with; that a request of
-/// the past made, perhaps when nobody looked for Pods any more; that changed its mind, since
+/// the past made, perhaps when nobody looked for Pods any more; that one leader made when
+/// another, who could not know of it, wrote the end; that changed its mind, since
 /// either end may have been written down; that succeeded after its deletion could have been
 /// taken for a failure; that was deleted before the success of its Job was written, since
 /// either may have been seen first; or whose index an elastic Job gave up for a while.
@@ -55,7 +56,7 @@ pub fn fate(world: &World, job: &JobLife, pod: &PodLife) -> Fate {
     let is_indexed = spec.completion_mode.as_deref() == Some("Indexed");
     let limit = u32::try_from(spec.completions.unwrap_or(0)).unwrap_or(0);
     let index = pod.last().facts.index;
-    if pod.is_tampered || pod.made_by == Actor::Late {
+    if pod.is_tampered || pod.is_missed || pod.made_by == Actor::Late {
         return ANYTHING;
     }
     if is_indexed && index.is_none_or(|index| index >= limit) {

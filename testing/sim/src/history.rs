@@ -53,6 +53,9 @@ pub struct PodLife {
     pub is_gone: bool,
     /// Whether a user changed what only the Job's controller should write.
     pub is_tampered: bool,
+    /// Whether one leader had made it when another, who had not been told of it, wrote the end
+    /// of its Job.
+    pub is_missed: bool,
 }
 
 impl PodLife {
@@ -178,6 +181,15 @@ impl History {
         }
     }
 
+    /// Whoever wrote the end of their Job could not know of these Pods.
+    pub fn miss(&mut self, uids: &[String]) {
+        for uid in uids {
+            if let Some(life) = self.pods.get_mut(uid) {
+                Arc::make_mut(life).is_missed = true;
+            }
+        }
+    }
+
     /// The Pods that a Job controls or controlled.
     pub fn pods_of<'a>(&'a self, job_uid: &'a str) -> impl Iterator<Item = &'a PodLife> {
         self.pods.values().map(|life| &**life).filter(move |life| life.was_of(job_uid))
@@ -245,6 +257,7 @@ impl History {
                 untracked: None,
                 is_gone: false,
                 is_tampered: actor == Actor::User,
+                is_missed: false,
             })
         });
         let life = Arc::make_mut(life);

@@ -90,6 +90,9 @@ impl World {
         menu.push((faults.slow, Choice::Apply(c, key.clone())));
         menu.push((faults.lost, Choice::LoseAnswer(c, key.clone())));
         menu.push((faults.lost, Choice::TimeOut(c, key.clone())));
+        if key.verb == Verb::Create {
+            menu.push((3, Choice::Recall(c, key.clone())));
+        }
         if faults.refused > 0 {
             let weather = Weather::ALL[random.below(5) as usize];
             // Who only looks is not told of conflicts and quotas.
@@ -165,6 +168,10 @@ impl World {
                 (UserKind::Limits, _) => {
                     add(1, UserAct::Deadline(20 + random.below(200) as i64));
                     add(1, UserAct::BackoffLimit(random.below(6) as i32));
+                }
+                (UserKind::MaxFailedIndexes, _) => {
+                    let completions = self.scenario.spec["completions"].as_u64().unwrap_or(0);
+                    add(2, UserAct::MaxFailedIndexes(random.below(completions + 1) as i32));
                 }
                 (UserKind::DeleteJob, _) if self.api.now.job.is_none() => {
                     add(10, UserAct::Recreate);

@@ -1,6 +1,7 @@
 //! What the API server does with one request of a controller.
 
 use k8s_openapi::api::batch::v1::JobStatus;
+use stint_api::condition;
 use stint_api::feature_gates::FeatureGates;
 use stint_api::validation::job_status::validate_job_status_update;
 use stint_ledger::op::{Applied, NewPod, OpKind, Outcome, PodRef, Refusal};
@@ -9,7 +10,7 @@ use stint_ledger::pod_facts::{Owner, PodFacts, PodPhase};
 use crate::api::{StoredJob, StoredPod};
 use crate::choice::Weather;
 use crate::controller::Flight;
-use crate::history::Actor;
+use crate::history::{Actor, PodLife};
 use crate::invariant::{self, Broken, Invariant};
 use crate::world::World;
 
@@ -193,11 +194,28 @@ impl World {
             return Ok(Outcome::Refused(Refusal::Rejected(error.to_string())));
         }
         invariant::status::before_write(self, flight, &old, status, actor)?;
+        if condition::is_finished(status.conditions.as_deref().unwrap_or_default()) {
+            self.note_unseen(flight);
+        }
         self.api.put_job(old.uid.clone(), new, old.deletion);
         self.stats.statuses += 1;
         let view = self.api.now.job.as_ref().and_then(|job| job.view.clone().ok());
         let view = view.expect("a Job whose status was computed can be read");
         Ok(Outcome::Applied(Applied::Job(Box::new(view))))
+    }
+
+    /// Of two leaders, one may write the end of a Job before it is told of a Pod that the other
+    /// has made.
+    fn note_unseen(&mut self, flight: &Flight) {
+        if !self.loosened.two_leaders.contains(&flight.job_uid) {
+            return;
+        }
+        let is_unseen = |pod: &PodLife| {
+            pod.made_at() > flight.pods_seen && pod.made_by != Actor::Controller(flight.sender)
+        };
+        let unseen = self.history.pods_of(&flight.job_uid).filter(|pod| is_unseen(pod));
+        let uids: Vec<String> = unseen.map(|pod| pod.last().facts.uid.clone()).collect();
+        self.history.miss(&uids);
     }
 
     fn list_pods(&self, flight: &Flight) -> Outcome {

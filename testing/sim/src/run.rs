@@ -1,5 +1,6 @@
 //! A random run from a seed, and the replay of recorded choices.
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -95,7 +96,7 @@ impl Run {
     }
 }
 
-/// Runs a world; a panic is a broken invariant like any other.
+/// Runs a world, and keeps what came of it.
 fn guarded(
     scenario: Arc<Scenario>,
     options: &Options,
@@ -104,24 +105,37 @@ fn guarded(
     let mut world = World::new(Arc::clone(&scenario));
     world.ignored.clone_from(&options.ignored);
     world.trace = options.is_traced.then(Vec::new);
-    let result = catch_unwind(AssertUnwindSafe(|| {
+    let result = caught(|| {
         // What was sent when the controllers started, before anyone looked.
         for c in world.first_leaders() {
             world.ask_all(c)?;
         }
         body(&mut world)
-    }));
-    let result = match result {
-        Ok(Ok(())) => Ok(world.stats),
-        Ok(Err(broken)) => Err(broken),
-        Err(panic) => {
-            let text = panic
-                .downcast_ref::<String>()
-                .map(String::as_str)
-                .or_else(|| panic.downcast_ref::<&str>().copied())
-                .unwrap_or("no message");
-            Err(Broken::new(Invariant::NoPanic, text.to_owned()))
-        }
-    };
+    });
+    let result = result.map(|()| world.stats);
     Run { scenario, choices: Vec::new(), result, trace: world.trace.unwrap_or_default() }
+}
+
+thread_local! {
+    static IS_CATCHING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether a panic of this thread would be reported as a broken invariant.
+pub fn is_catching() -> bool {
+    IS_CATCHING.get()
+}
+
+/// Does something with a world; a panic is a broken invariant.
+pub(crate) fn caught<T>(act: impl FnOnce() -> Result<T, Broken>) -> Result<T, Broken> {
+    IS_CATCHING.set(true);
+    let result = catch_unwind(AssertUnwindSafe(act));
+    IS_CATCHING.set(false);
+    result.unwrap_or_else(|panic| {
+        let text = panic
+            .downcast_ref::<String>()
+            .map(String::as_str)
+            .or_else(|| panic.downcast_ref::<&str>().copied())
+            .unwrap_or("no message");
+        Err(Broken::new(Invariant::NoPanic, text.to_owned()))
+    })
 }

@@ -81,6 +81,8 @@ pub enum UserKind {
     Scale,
     /// Edit activeDeadlineSeconds and backoffLimit.
     Limits,
+    /// Edit maxFailedIndexes.
+    MaxFailedIndexes,
     /// Delete Pods.
     DeletePod,
     /// Delete the Job.
@@ -102,7 +104,8 @@ pub enum UserKind {
 }
 
 impl UserKind {
-    const ALL: [UserKind; 13] = [
+    /// Those that every seed draws from. [`with_later_users`] has the others.
+    const DRAWN: [UserKind; 13] = [
         UserKind::Suspend,
         UserKind::Parallelism,
         UserKind::Scale,
@@ -133,7 +136,7 @@ impl Scenario {
             spec["completionMode"] = json!("Sharded");
         }
         let mut users = Vec::new();
-        for kind in UserKind::ALL {
+        for kind in UserKind::DRAWN {
             let percent = if kind == UserKind::Scale { 100 } else { 12 };
             // The parallelism of an elastic Job changes with its completions.
             let fits = (kind != UserKind::Scale || is_elastic)
@@ -142,6 +145,7 @@ impl Scenario {
                 users.push(kind);
             }
         }
+        let users = with_later_users(users, &spec, seed);
         Self {
             spec,
             fates: Fates {
@@ -186,6 +190,15 @@ fn with_later_faults(faults: Faults, seed: u64) -> Faults {
     let storm = random.chance(12).then(|| Storm::ALL[random.below(3) as usize]);
     let stuck = if random.chance(15) { [30, 100][random.below(2) as usize] } else { 0 };
     Faults { relapse, storm, stuck, ..faults }
+}
+
+/// The same for what users do.
+fn with_later_users(mut users: Vec<UserKind>, spec: &Value, seed: u64) -> Vec<UserKind> {
+    let random = &mut Random::new(seed ^ 0x1a7e_05e2);
+    if !spec["backoffLimitPerIndex"].is_null() && random.chance(15) {
+        users.push(UserKind::MaxFailedIndexes);
+    }
+    users
 }
 
 fn job_spec(random: &mut Random, is_elastic: bool) -> Value {

@@ -43,6 +43,9 @@ impl World {
                 self.edit(|spec| spec.active_deadline_seconds = Some(*seconds))
             }
             UserAct::BackoffLimit(limit) => self.edit(|spec| spec.backoff_limit = Some(*limit)),
+            UserAct::MaxFailedIndexes(max) => {
+                self.edit(|spec| spec.max_failed_indexes = Some(*max))
+            }
             UserAct::DeletePod(name) => self.api.delete_pod(name),
             UserAct::DeleteJob(propagation) => self.delete_job(*propagation),
             UserAct::Recreate => {

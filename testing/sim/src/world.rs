@@ -162,6 +162,7 @@ impl World {
             Choice::Refuse(c, key, weather) => self.refuse_request(*c, key, *weather),
             Choice::LoseAnswer(c, key) => self.lose_answer(*c, key),
             Choice::TimeOut(c, key) => self.time_out(*c, key),
+            Choice::Recall(c, key) => self.recall(*c, key),
             Choice::ApplyLate(key) => match self.take_late(key) {
                 Some(flight) => self.carry_out(&flight, Actor::Late).map(|_| true),
                 None => Ok(false),

@@ -32,6 +32,16 @@ fn an_index_that_had_failed_succeeds_while_no_index_can_fail() {
 }
 
 #[test]
+fn a_job_does_not_end_while_an_adoption_is_on_its_way() {
+    check(6_036_864);
+}
+
+#[test]
+fn a_pod_that_the_writer_of_the_end_could_not_know_of_counts_for_nothing() {
+    check(7_091_614);
+}
+
+#[test]
 fn a_seed_is_the_same_world_each_time() {
     let options = Options { is_traced: true, ..Options::default() };
     for seed in 0..40 {

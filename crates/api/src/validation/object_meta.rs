@@ -15,13 +15,12 @@ use super::{items, push_invalid, text, validate_non_negative};
 use crate::field_error::{FieldError, quote};
 use crate::field_path::Path;
 use crate::identifier;
+use crate::names::finalizer::{FOREGROUND_DELETION, ORPHAN};
 
 /// All annotations together, keys and values; upstream's limit.
 const ANNOTATIONS_MAX_BYTES: usize = 256 * 1024;
 const MANAGER_MAX_BYTES: usize = 128;
 const SUBRESOURCE_MAX_BYTES: usize = 256;
-const ORPHAN: &str = "orphan";
-const FOREGROUND_DELETION: &str = "foregroundDeletion";
 const STANDARD_FINALIZERS: [&str; 3] = ["kubernetes", ORPHAN, FOREGROUND_DELETION];
 
 /// What a kind asks of its objects' metadata.

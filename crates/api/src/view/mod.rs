@@ -130,6 +130,9 @@ pub enum JobViewError {
         /// What it says.
         value: String,
     },
+    /// A field that holds something else than it should.
+    #[error("it is not of the form that batch/v1 gives it")]
+    Malformed,
     /// A field without which there is no Job.
     #[error("{0} is missing")]
     Missing(&'static str),

@@ -1,7 +1,7 @@
 //! From a request to who is asking. It must not know what the caller wants, or where tokens
 //! are kept.
 
-use super::{Identity, Peer};
+use super::{Acquaintance, Identity, Peer};
 use http::header::AUTHORIZATION;
 use http::{Extensions, HeaderMap, Method};
 use ring::digest;
@@ -55,17 +55,30 @@ impl Authenticator {
     }
 
     /// Who is asking. What the connection proves goes before what the request says, as in
-    /// kube-apiserver: a [`Peer`] in the extensions, then the Authorization header.
+    /// kube-apiserver: a [`Peer`] in the extensions, then the Authorization header. An
+    /// [`Acquaintance`] in the extensions is made with who is known.
     pub fn authenticate(
         &self,
         headers: &HeaderMap,
         extensions: &Extensions,
     ) -> Result<Identity, Unauthorized> {
+        let identity = self.identify(headers, extensions)?;
+        if let Some(acquaintance) = extensions.get::<Acquaintance>() {
+            acquaintance.make();
+        }
+        Ok(identity.clone())
+    }
+
+    fn identify<'a>(
+        &'a self,
+        headers: &HeaderMap,
+        extensions: &'a Extensions,
+    ) -> Result<&'a Identity, Unauthorized> {
         if let Some(identity) = extensions.get::<Peer>().and_then(Peer::identity) {
-            return Ok(identity.clone());
+            return Ok(identity);
         }
         let token = bearer(headers)?;
-        self.bearer_of(token).cloned().ok_or(Unauthorized::UnknownToken)
+        self.bearer_of(token).ok_or(Unauthorized::UnknownToken)
     }
 
     /// Who has this token. Every token is compared, and each as a whole, so that the time tells

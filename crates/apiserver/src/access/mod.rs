@@ -12,6 +12,7 @@
 //! This room judges requests. It must not know how they are served, where tokens and
 //! certificates are kept, or sockets.
 
+mod acquaintance;
 mod attributes;
 mod authenticate;
 mod authorize;
@@ -20,6 +21,7 @@ mod identity;
 mod peer;
 mod roles;
 
+pub use acquaintance::Acquaintance;
 pub use attributes::Attributes;
 pub use authenticate::{Authenticator, Unauthorized, is_public};
 pub use authorize::{Forbidden, authorize};

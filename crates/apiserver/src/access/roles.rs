@@ -217,8 +217,8 @@ fn names(pattern: &str, asked: &Attributes<'_>) -> bool {
     (resource == "*" || resource == asked.resource) && same_subresource
 }
 
-/// Whether the object is called as the node that asks. The address of a creation has no name, so
-/// a node may create one of any name.
+/// Whether the object is called as the node that asks. The address of a creation has no name: it
+/// is asked for once more when the name is known.
 fn is_own(identity: &Identity, asked: &Attributes<'_>) -> bool {
     match (identity.node_name(), asked.name) {
         (Some(node), Some(name)) => node == name,

@@ -4,11 +4,12 @@ use std::any::Any;
 use std::convert::Infallible;
 use std::fmt;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use futures_util::Stream;
 use http_body::{Frame, SizeHint};
+use tokio::task::coop;
 
 /// The body of an answer.
 pub struct Body {
@@ -79,7 +80,12 @@ impl http_body::Body for Body {
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         let next = match &mut self.inner {
             Inner::Whole(bytes) => Poll::Ready(bytes.take()),
-            Inner::Pieces(pieces) => Poll::Ready(pieces.next()),
+            // They are always there: without this a long list would let nobody else have a turn.
+            Inner::Pieces(pieces) => {
+                let turn = ready!(coop::poll_proceed(context));
+                turn.made_progress();
+                Poll::Ready(pieces.next())
+            }
             Inner::Stream(stream) => stream.as_mut().poll_next(context),
         };
         if matches!(next, Poll::Ready(None)) {

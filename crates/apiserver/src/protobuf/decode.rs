@@ -14,11 +14,7 @@ use thiserror::Error;
 
 use super::schema::{Field, Holds, Message, Type};
 use super::wire::{Reader, Tag, WireError, WireType};
-
-/// How many messages a body may hold. An empty one takes two bytes of the body and, as a
-/// container, two kilobytes once it is read: this keeps 3 MiB from becoming 3 GiB. It is one
-/// for every thirty bytes of the largest body; the messages of real objects are larger.
-const MAX_MESSAGES: usize = 100_000;
+use crate::decode::MAX_OBJECTS;
 
 /// Bytes that are not what the schema says.
 #[derive(Debug, Error)]
@@ -60,14 +56,14 @@ pub enum DecodeError {
         source: serde_json::Error,
     },
     /// There are too many.
-    #[error("proto: there are more than {MAX_MESSAGES} messages")]
+    #[error("proto: there are more than {MAX_OBJECTS} messages")]
     TooMany,
 }
 
 /// Reads an object.
 pub fn object(bytes: &[u8], message: Message) -> Result<Value, DecodeError> {
     let mut fields = Map::new();
-    Decoder { messages_left: MAX_MESSAGES }.message(bytes, message, &mut fields)?;
+    Decoder { messages_left: MAX_OBJECTS }.message(bytes, message, &mut fields)?;
     Ok(Value::Object(fields))
 }
 

@@ -117,6 +117,8 @@ impl<'p> Target<'p> {
             }
             ["api", version, rest @ ..] => resource("", version, rest),
             ["apis", group, version, rest @ ..] => resource(group, version, rest),
+            // Clients that are made from kube-apiserver's own description ask for it so.
+            ["version"] => Target::Path("/version"),
             _ => Target::Path(path),
         }
     }
@@ -203,6 +205,7 @@ mod tests {
             ("/apis/apps/v1/deployments", "unknown"),
             ("/api/v1/namespaces/a/pods/b/c/d/e", "unknown"),
             ("/api/v1/namespaces/a/bindings", "bindings a"),
+            ("/version/", "path /version"),
             ("/livez", "path /livez"),
             ("/", "path /"),
         ];

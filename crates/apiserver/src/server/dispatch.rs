@@ -4,7 +4,6 @@ use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderName, USER_AGENT};
 use http::request::Parts;
 use http::{HeaderMap, Method, Response, StatusCode};
-use http_body_util::BodyExt;
 use serde_json::{Value, json};
 use stint_api::field_error::FieldError;
 use stint_api::field_path::Path;
@@ -12,9 +11,9 @@ use stint_store::Revision;
 
 use super::{Inner, too_many};
 use crate::access::{Attributes, Identity, authorize};
-use crate::answer::{self, Body, JSON, Shown, answer, status_answer, written};
+use crate::answer::{self, Body, JSON, Layout, Shown, answer, status_answer, written};
 use crate::api::{Written, key};
-use crate::decode::{Format, repeated_fields};
+use crate::decode::{Format, check_json, repeated_fields};
 use crate::discovery;
 use crate::kind::{AnyKind, Part};
 use crate::metrics::RequestLabels;
@@ -81,6 +80,11 @@ impl<'r> Call<'r> {
 
     /// Whether whoever asks may do this.
     pub(super) fn authorize(&self) -> Result<(), Status> {
+        self.authorize_named(None)
+    }
+
+    /// The same of a creation, whose address does not say what the object is called.
+    fn authorize_named(&self, created: Option<&str>) -> Result<(), Status> {
         let method = self.method.as_str().to_ascii_lowercase();
         let attributes = match &self.target {
             Target::Resource(resource) => {
@@ -91,7 +95,7 @@ impl<'r> Call<'r> {
                     resource: names.plural,
                     subresource: resource.subresource,
                     namespace: resource.namespace,
-                    name: resource.name,
+                    name: created.or(resource.name),
                     path: self.path,
                 }
             }
@@ -111,7 +115,8 @@ impl<'r> Call<'r> {
             let message = forbidden.to_string();
             match &self.target {
                 Target::Resource(resource) => {
-                    Status::denied(resource.kind.names(), resource.name.unwrap_or(""), message)
+                    let name = created.or(resource.name).unwrap_or("");
+                    Status::denied(resource.kind.names(), name, message)
                 }
                 Target::Bindings(_) | Target::Discovery(_) | Target::Path(_) | Target::Unknown => {
                     Status::forbidden_path(message)
@@ -229,7 +234,7 @@ impl<'r> Call<'r> {
         match verb {
             Verb::Get => self.get(resource, named()?),
             Verb::List => self.list(resource).await,
-            Verb::Watch => self.watch(resource),
+            Verb::Watch => self.watch(resource).await,
             Verb::Create | Verb::DeleteCollection if is_everywhere => {
                 Err(Status::method_not_allowed())
             }
@@ -237,6 +242,8 @@ impl<'r> Call<'r> {
                 let options = WriteOptions::read(&self.query, "CreateOptions")?;
                 let shape = self.shape_of(kind, Count::One)?;
                 let decoded = kind.decode(body, self.format()?, options.validation)?;
+                let name = decoded.object.meta().name.as_deref().unwrap_or("");
+                self.authorize_named(Some(name))?;
                 let made = self.server.api.create(kind, namespace, decoded, options).await?;
                 Ok(self.show(kind, shape, &made))
             }
@@ -270,30 +277,26 @@ impl<'r> Call<'r> {
         let Resource { kind, namespace, .. } = *resource;
         let shape = self.shape_of(kind, Count::Many)?;
         let options = ListOptions::read(&self.query, kind, false)?;
-        let listed = self.server.api.list(kind, namespace, &options)?;
-        Ok(self.show_list(kind, shape, listed).await)
+        let listed = self.server.api.list(kind, namespace, &options).await?;
+        Ok(self.show_list(kind, shape, listed))
     }
 
-    async fn show_list(
+    fn show_list(
         &self,
         kind: &'static dyn AnyKind,
         shape: Shape,
         listed: Listed,
     ) -> Response<Body> {
-        let body = answer::list_body(self.shown(kind, shape), listed);
-        if shape.format == AnswerFormat::Json && !shape.is_pretty {
-            return answer(StatusCode::OK, JSON, body);
-        }
-        let Ok(collected) = body.collect().await;
-        written(StatusCode::OK, collected.to_bytes(), shape)
+        let body = answer::list_body(self.shown(kind, shape), Layout::of(shape), listed);
+        answer(StatusCode::OK, answer::media_type(shape.format), body)
     }
 
-    fn watch(&self, resource: &Resource<'_>) -> Result<Response<Body>, Status> {
+    async fn watch(&self, resource: &Resource<'_>) -> Result<Response<Body>, Status> {
         let Resource { kind, namespace, .. } = *resource;
         let shape = self.shape()?;
         let options = ListOptions::read(&self.query, kind, true)?;
         let guard = self.long_running()?;
-        let watching = self.server.api.watch(kind, namespace, &options)?;
+        let watching = self.server.api.watch(kind, namespace, &options).await?;
         let body = answer::watch_body(self.shown(kind, shape), watching, guard);
         Ok(answer(StatusCode::OK, JSON, body))
     }
@@ -311,6 +314,7 @@ impl<'r> Call<'r> {
         let (change, options) = if verb == Verb::Patch {
             let patch_type = self.patch_type()?;
             let options = WriteOptions::read(&self.query, "PatchOptions")?;
+            check_json(body)?;
             let patch = Patch::read(patch_type, body).map_err(patch_failed)?;
             (Change::Patch { patch, repeated: repeated_fields(body) }, options)
         } else {
@@ -369,7 +373,7 @@ impl<'r> Call<'r> {
         let list = ListOptions::read(&self.query, kind, false)?;
         let options = DeleteOptions::read(body, self.format()?, &self.query)?;
         let listed = self.server.api.delete_collection(kind, namespace, &list, &options).await?;
-        let mut answer = self.show_list(kind, shape, listed).await;
+        let mut answer = self.show_list(kind, shape, listed);
         answer::add_warnings(&mut answer, delete_warnings(kind, &options));
         Ok(answer)
     }

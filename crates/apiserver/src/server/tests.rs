@@ -1,8 +1,9 @@
 //! The server as a whole, in process: its limits, and what it must never store or give twice.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use futures_util::stream;
+use futures_util::{StreamExt, stream};
 use http_body::Frame;
 use http_body_util::{Full, StreamBody};
 use serde_json::Value;
@@ -61,6 +62,57 @@ async fn a_body_has_a_largest_size() {
     let Ok(answer) = server.clone().call(request.expect("a request")).await;
     assert_eq!(answer.status(), 413);
     assert_eq!(reason(answer).await, "RequestEntityTooLarge");
+}
+
+/// A body of pieces of 50 bytes, and how many of them were read.
+fn counted(
+    pieces: usize,
+) -> (StreamBody<impl stream::Stream<Item = Piece> + Send>, Arc<AtomicUsize>) {
+    let read = Arc::new(AtomicUsize::new(0));
+    let counted = read.clone();
+    let pieces = stream::iter(0..pieces).map(move |_| {
+        counted.fetch_add(1, Ordering::Relaxed);
+        Ok(Frame::data(Bytes::from(vec![b' '; 50])))
+    });
+    (StreamBody::new(pieces), read)
+}
+
+type Piece = Result<Frame<Bytes>, Infallible>;
+
+#[tokio::test]
+async fn whoever_sends_too_much_may_finish_if_it_is_not_far_too_much() {
+    let server = server(few());
+    for (pieces, expected) in [(3, 3), (8, 8), (1_000, 12)] {
+        let (body, read) = counted(pieces);
+        let request = Request::post(CONFIG_MAPS).body(body).expect("a request");
+        let Ok(answer) = server.clone().call(request).await;
+        assert_eq!(answer.status(), 413);
+        assert_eq!(read.load(Ordering::Relaxed), expected, "of {pieces}");
+    }
+}
+
+#[tokio::test]
+async fn a_body_has_a_largest_number_of_objects_however_it_comes() {
+    let server = with_namespace().await;
+    let containers = vec!["{}"; 110_000].join(",");
+    let pod = format!(r#"{{"metadata":{{"name":"p"}},"spec":{{"containers":[{containers}]}}}}"#);
+    let pods = "/api/v1/namespaces/default/pods";
+    let small = r#"{"metadata":{"name":"p"},"spec":{"containers":[{"name":"c","image":"i"}]}}"#;
+    assert_eq!(send(&server, "POST", pods, small).await.0, 201);
+    let one = format!("{pods}/p");
+    for (method, path, media_type) in [
+        ("POST", pods, "application/json"),
+        ("POST", pods, "application/yaml"),
+        ("PATCH", &one, "application/merge-patch+json"),
+        ("PATCH", &one, "application/strategic-merge-patch+json"),
+    ] {
+        let request = Request::builder().method(method).uri(path);
+        let request = request.header("content-type", media_type);
+        let request = request.body(Full::new(Bytes::from(pod.clone()))).expect("a request");
+        let Ok(answer) = server.clone().call(request).await;
+        assert_eq!(answer.status(), 413, "{method} {media_type}");
+        assert_eq!(reason(answer).await, "RequestEntityTooLarge");
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -141,6 +193,132 @@ async fn what_could_not_be_read_again_is_refused() {
     assert_eq!(send(&server, "POST", events, event).await.0, 400);
     let (code, list) = send(&server, "GET", leases, "").await;
     assert_eq!((code, list["items"].as_array().map(Vec::len)), (200, Some(2)));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn nothing_is_made_in_a_namespace_that_is_leaving() {
+    const ROUNDS: usize = 40;
+    const MAKERS: usize = 8;
+    let server = server(Limits::default());
+    for round in 0..ROUNDS {
+        let space = format!("n{round}");
+        let body = format!(r#"{{"metadata":{{"name":"{space}"}}}}"#);
+        assert_eq!(send(&server, "POST", "/api/v1/namespaces", &body).await.0, 201);
+        let (path, has_begun) =
+            (format!("/api/v1/namespaces/{space}"), Arc::new(tokio::sync::Semaphore::new(0)));
+        let make = |server: LocalServer| {
+            let (maps, has_begun) = (format!("{path}/configmaps"), has_begun.clone());
+            async move {
+                let mut newest = 0;
+                loop {
+                    let body = r#"{"metadata":{"generateName":"c-"}}"#;
+                    let (code, made) = send(&server, "POST", &maps, body).await;
+                    if code != 201 {
+                        assert_eq!(code, 403, "{made}");
+                        return newest;
+                    }
+                    newest = version(&made);
+                    has_begun.add_permits(1);
+                }
+            }
+        };
+        let makers: Vec<_> = (0..MAKERS).map(|_| tokio::spawn(make(server.clone()))).collect();
+        let begun = has_begun.acquire_many(MAKERS as u32).await;
+        drop(begun.expect("it is never closed"));
+        let (code, leaving) = send(&server, "DELETE", &path, "").await;
+        assert_eq!(code, 200, "{leaving}");
+        for maker in makers {
+            let newest = maker.await.expect("no panic");
+            assert!(newest < version(&leaving), "{newest} after {leaving}");
+        }
+    }
+}
+
+fn version(object: &Value) -> u64 {
+    let version = object["metadata"]["resourceVersion"].as_str().expect("it is stored");
+    version.parse().expect("a number")
+}
+
+#[tokio::test]
+async fn a_node_makes_itself_and_no_other() {
+    let admin = with_namespace().await;
+    let body = r#"{"metadata":{"name":"kube-node-lease"}}"#;
+    assert_eq!(send(&admin, "POST", "/api/v1/namespaces", body).await.0, 201);
+    let node = admin.server.local(Identity::node("here"));
+    for path in ["/api/v1/nodes", "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"]
+    {
+        for (meta, expected) in [
+            (r#""name":"there""#, 403),
+            (r#""generateName":"here""#, 403),
+            (r#""name":"here""#, 201),
+        ] {
+            let body = format!(r#"{{"metadata":{{{meta}}}}}"#);
+            let (code, answer) = send(&node, "POST", path, &body).await;
+            assert_eq!(code, expected, "{path} {meta}: {answer}");
+        }
+    }
+}
+
+async fn with_many(count: usize) -> LocalServer {
+    let server = with_namespace().await;
+    let value = "v".repeat(1000);
+    for number in 0..count {
+        let body = format!(r#"{{"metadata":{{"name":"s{number}"}},"data":{{"v":"{value}"}}}}"#);
+        assert_eq!(send(&server, "POST", CONFIG_MAPS, &body).await.0, 201);
+        let secret = format!(r#"{{"metadata":{{"name":"s{number}"}}}}"#);
+        let secrets = "/api/v1/namespaces/default/secrets";
+        assert_eq!(send(&server, "POST", secrets, &secret).await.0, 201);
+    }
+    server
+}
+
+#[tokio::test]
+async fn a_long_list_is_made_as_it_is_read_in_every_format() {
+    let server = with_many(300).await;
+    let (_, expected) = send(&server, "GET", CONFIG_MAPS, "").await;
+    for (accept, query) in
+        [("application/json", ""), ("application/json", "?pretty=true"), ("application/yaml", "")]
+    {
+        let request = Request::get(format!("{CONFIG_MAPS}{query}")).header("accept", accept);
+        let request = request.body(Full::new(Bytes::new())).expect("a request");
+        let Ok(answer) = server.clone().call(request).await;
+        assert_eq!(answer.headers()["content-type"], accept);
+        let mut body = answer.into_body();
+        let (mut text, mut largest) = (Vec::new(), 0);
+        while let Some(Ok(frame)) = body.frame().await {
+            let piece = frame.into_data().expect("data");
+            largest = largest.max(piece.len());
+            text.extend_from_slice(&piece);
+        }
+        assert!(largest < 80 * 1024, "{accept}{query}: {largest} of {}", text.len());
+        let read = stint_api::decode::read(&text).into_iter().find_map(|read| read.root);
+        assert_eq!(read.expect("a list").to_json(), expected, "{accept}{query}");
+    }
+}
+
+#[tokio::test]
+async fn whoever_selects_among_many_lets_others_have_their_turn() {
+    let server = with_many(300).await;
+    let turns = Arc::new(AtomicUsize::new(0));
+    let taken = turns.clone();
+    tokio::spawn(async move {
+        loop {
+            taken.fetch_add(1, Ordering::Relaxed);
+            tokio::task::yield_now().await;
+        }
+    });
+    let answer = get(&server, "/api/v1/secrets?fieldSelector=type%3Dnone").await;
+    assert_eq!(answer.status(), 200);
+    assert!(turns.load(Ordering::Relaxed) > 1, "nobody had a turn");
+}
+
+#[tokio::test]
+async fn the_version_may_be_asked_for_with_a_slash() {
+    let server = server(Limits::default());
+    for path in ["/version", "/version/"] {
+        let (code, version) = send(&server, "GET", path, "").await;
+        assert_eq!((code, version["major"].as_str()), (200, Some("1")), "{path}");
+    }
 }
 
 #[tokio::test]

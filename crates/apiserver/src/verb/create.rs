@@ -6,7 +6,7 @@ use std::sync::Arc;
 use stint_api::field_error::FieldError;
 use stint_api::field_path::Path;
 use stint_api::kinds::service::HEADLESS;
-use stint_store::{Entry, StoreError, Write};
+use stint_store::{Condition, Entry, StoreError, Write};
 
 use super::metadata;
 use crate::api::{Api, Written, key, prefix, store_failed};
@@ -42,9 +42,10 @@ impl Api {
         let name = name.or_else(|| asked.meta().generate_name.clone()).unwrap_or_default();
         let _addresses =
             if kind.manners().takes_address { Some(self.addresses.lock().await) } else { None };
-        self.check_namespace(names, namespace, &name)?;
+        let mut home = self.check_namespace(names, namespace, &name)?;
         let mut name = name;
-        for _ in 0..NAME_ATTEMPTS {
+        let mut names_left = NAME_ATTEMPTS;
+        while names_left > 0 {
             let mut object = asked.copy();
             let is_generated = metadata::begin(object.meta_mut(), self.now());
             self.prepare_new(kind, object.as_mut())?;
@@ -57,12 +58,22 @@ impl Api {
                 }
                 return Ok(Written { stored, revision: None, is_new: true, warnings });
             }
-            match self.store.write(Write::create(key, stored.clone())).await {
+            let mut write = Write::create(key, stored.clone());
+            if let Some(home) = &home {
+                write = write.guarded(home.key.clone(), Condition::At(home.modified));
+            }
+            match self.store.write(write).await {
                 Ok(change) => {
                     let revision = Some(change.revision);
                     return Ok(Written { stored, revision, is_new: true, warnings });
                 }
-                Err(StoreError::Conflict { .. }) if is_generated => {}
+                // Whoever was faster may have deleted the namespace, or only labelled it.
+                Err(StoreError::Conflict { key, .. })
+                    if home.as_ref().is_some_and(|home| home.key == key) =>
+                {
+                    home = self.check_namespace(names, namespace, &name)?;
+                }
+                Err(StoreError::Conflict { .. }) if is_generated => names_left -= 1,
                 Err(StoreError::Conflict { current, .. }) => {
                     return Err(taken(kind, &name, current.as_deref()));
                 }

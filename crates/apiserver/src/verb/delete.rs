@@ -14,6 +14,7 @@ use bytes::Bytes;
 use futures_util::future::try_join_all;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
+use stint_api::names::finalizer::{FOREGROUND_DELETION, ORPHAN};
 use stint_api::pod_deletion::Deletion;
 use stint_store::{Condition, Entry, Revision, StoreError, Write};
 
@@ -25,12 +26,6 @@ use crate::object::Object;
 use crate::request::delete_options::{DeleteOptions, Propagation};
 use crate::request::list_options::ListOptions;
 use crate::status::Status;
-
-/// Keeps an object until its dependents have lost it as their owner.
-const ORPHAN: &str = "orphan";
-
-/// Keeps an object until the dependents that block its deletion are gone.
-const FOREGROUND: &str = "foregroundDeletion";
 
 /// How often a delete is tried again because somebody else was faster.
 const ATTEMPTS: usize = 200;
@@ -73,7 +68,7 @@ impl Api {
         list: &ListOptions,
         options: &DeleteOptions,
     ) -> Result<super::list::Listed, Status> {
-        let listed = self.list(kind, namespace, list)?;
+        let listed = self.list(kind, namespace, list).await?;
         // Many at once, so that the store commits them together.
         for entries in listed.entries.chunks(DELETIONS_AT_ONCE) {
             let read = |entry: &Arc<Entry>| kind.read_stored(&entry.value, entry.modified);
@@ -107,7 +102,8 @@ impl Api {
         options: &DeleteOptions,
     ) -> Result<Option<Deleted>, Status> {
         let kind = which.kind;
-        check_preconditions(kind, current, options)?;
+        let version = current.entry.modified.to_string();
+        check_preconditions(kind, current.object.as_ref(), &version, options)?;
         kind.may_delete(current.object.as_ref())?;
         let now = self.now();
         let mut object = current.object.copy();
@@ -182,7 +178,7 @@ fn set_dependents_finalizer(kind: &dyn AnyKind, meta: &mut ObjectMeta, asked: Op
     let propagation = asked.unwrap_or_else(|| {
         if has(ORPHAN) {
             Propagation::Orphan
-        } else if has(FOREGROUND) {
+        } else if has(FOREGROUND_DELETION) {
             Propagation::Foreground
         } else if kind.manners().orphans_by_default {
             Propagation::Orphan
@@ -190,21 +186,22 @@ fn set_dependents_finalizer(kind: &dyn AnyKind, meta: &mut ObjectMeta, asked: Op
             Propagation::Background
         }
     });
-    finalizers.retain(|finalizer| finalizer != ORPHAN && finalizer != FOREGROUND);
+    finalizers.retain(|finalizer| finalizer != ORPHAN && finalizer != FOREGROUND_DELETION);
     match propagation {
         Propagation::Orphan => finalizers.push(ORPHAN.to_owned()),
-        Propagation::Foreground => finalizers.push(FOREGROUND.to_owned()),
+        Propagation::Foreground => finalizers.push(FOREGROUND_DELETION.to_owned()),
         Propagation::Background => {}
     }
     meta.finalizers = (!finalizers.is_empty()).then_some(finalizers);
 }
 
-fn check_preconditions(
+pub(crate) fn check_preconditions(
     kind: &dyn AnyKind,
-    current: &Current,
+    object: &dyn Object,
+    version: &str,
     options: &DeleteOptions,
 ) -> Result<(), Status> {
-    let meta = current.object.meta();
+    let meta = object.meta();
     let name = meta.name.as_deref().unwrap_or("");
     let uid = meta.uid.as_deref().unwrap_or("");
     if let Some(asked) = options.uid.as_deref().filter(|asked| *asked != uid) {
@@ -214,7 +211,6 @@ fn check_preconditions(
         );
         return Err(Status::precondition_failed(kind.names(), name, why));
     }
-    let version = current.entry.modified.to_string();
     if let Some(asked) = options.resource_version.as_deref().filter(|asked| *asked != version) {
         let why = format!(
             "the ResourceVersion in the precondition ({asked}) does not match the \

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 use stint_store::{Entry, Listing, Page, Revision, StoreError};
+use tokio::task::coop;
 
 use crate::api::{Api, EXPIRED, key, prefix, store_failed};
 use crate::kind::AnyKind;
@@ -26,7 +27,7 @@ pub(crate) struct Listed {
 
 impl Api {
     /// Lists objects.
-    pub(crate) fn list(
+    pub(crate) async fn list(
         &self,
         kind: &dyn AnyKind,
         namespace: Option<&str>,
@@ -60,6 +61,8 @@ impl Api {
                 break;
             }
             looked_at += 1;
+            // To look at an object may mean to decode it, and there may be many.
+            coop::consume_budget().await;
             if selection.matches(kind, entry) {
                 entries.push(entry.clone());
             }

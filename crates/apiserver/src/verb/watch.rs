@@ -71,7 +71,7 @@ pub(crate) struct Watching {
 
 impl Api {
     /// Starts a watch.
-    pub(crate) fn watch(
+    pub(crate) async fn watch(
         &self,
         kind: &'static dyn AnyKind,
         namespace: Option<&str>,
@@ -93,7 +93,7 @@ impl Api {
                 version: Version::Newest,
                 ..options.clone()
             };
-            let listed = self.list(kind, namespace, &everything)?;
+            let listed = self.list(kind, namespace, &everything).await?;
             initial = listed.entries;
             listed.revision
         } else {
@@ -147,7 +147,8 @@ impl Watching {
             let watch = self.watch.as_mut()?;
             let woken = tokio::select! {
                 // What is due goes before what has happened: where something happens all the
-                // time, it would be put off for ever.
+                // time, it would be put off for ever. The other way round nothing is: an end
+                // is the end, and a bookmark is due once a minute.
                 biased;
                 () = sleep_until(self.deadline) => Woken::Deadline,
                 // As if its time were up: the client goes on where this one ends.
@@ -162,6 +163,8 @@ impl Watching {
                     if !events.is_empty() {
                         return Some(events);
                     }
+                    // There may be many more that are not selected, and others who wait.
+                    tokio::task::yield_now().await;
                 }
                 Woken::Changes(Err(StoreError::Closed)) => {
                     self.watch = None;
@@ -246,10 +249,10 @@ mod tests {
         Api::new(Store::in_memory(Options::default()), config)
     }
 
-    fn watch(api: &Api, query: &str) -> Watching {
+    async fn watch(api: &Api, query: &str) -> Watching {
         let kind = kinds::find("", "v1", "configmaps").expect("there are config maps");
         let options = ListOptions::read(&Query::parse(query), kind, true).expect(query);
-        api.watch(kind, None, &options).expect(query)
+        api.watch(kind, None, &options).await.expect(query)
     }
 
     async fn make(api: &Api, name: &str) {
@@ -262,7 +265,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn what_is_due_is_not_put_off_by_what_happens() {
         let api = api();
-        let mut watching = watch(&api, "allowWatchBookmarks=true&timeoutSeconds=100");
+        let mut watching = watch(&api, "allowWatchBookmarks=true&timeoutSeconds=100").await;
         make(&api, "a").await;
         advance(BOOKMARK_EVERY).await;
         let events = watching.next().await.expect("a bookmark");
@@ -277,7 +280,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn the_last_bookmark_comes_before_the_end() {
         let api = api();
-        let mut watching = watch(&api, "allowWatchBookmarks=true&timeoutSeconds=10");
+        let mut watching = watch(&api, "allowWatchBookmarks=true&timeoutSeconds=10").await;
         let start = Instant::now();
         let events = watching.next().await.expect("a bookmark");
         assert!(matches!(events[..], [Event::Bookmark { .. }]), "{events:?}");
@@ -289,7 +292,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn who_falls_behind_is_told_so() {
         let api = api();
-        let mut watching = watch(&api, "resourceVersion=0");
+        let mut watching = watch(&api, "resourceVersion=0").await;
         make(&api, "a").await;
         make(&api, "b").await;
         let newest = api.store.revision();

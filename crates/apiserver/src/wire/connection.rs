@@ -3,13 +3,16 @@
 //!
 //! ```text
 //! accepted ──handshake──▶ silent ──first request──▶ heard ──closed by either side──▶ gone
-//!     │ too slow             │ too slow, ending        │ ending: what is under way
-//!     ▼                      ▼                         ▼ finishes, nothing new
+//!     │ too slow             │ too slow, ending        │ ending, or a stranger for too long:
+//!     ▼                      ▼                         ▼ what is under way finishes, nothing new
 //!   gone                   gone                      gone
 //! ```
+//!
+//! A stranger is who has not said who they are. What they may ask for is answered at once, so
+//! they have no reason to stay.
 
 use super::{Limits, tls};
-use crate::access::Peer;
+use crate::access::{Acquaintance, Peer};
 use hyper::body::{Body, Incoming};
 use hyper::server::conn::{http1, http2};
 use hyper::{Request, Response};
@@ -61,6 +64,7 @@ impl Connections {
         stream: TcpStream,
         address: SocketAddr,
         service: S,
+        acquaintance: Acquaintance,
         mut ending: watch::Receiver<bool>,
     ) where
         S: Service<Request<Incoming>, Response = Response<B>> + Clone + Send + 'static,
@@ -89,16 +93,18 @@ impl Connections {
         let attended = Attended {
             service: TowerToHyperService::new(service),
             peer: Peer::Remote { address, certificate: tls::peer(session) },
+            acquaintance: acquaintance.clone(),
             is_heard: is_heard.clone(),
         };
+        let known = Known { is_heard: &is_heard, acquaintance: &acquaintance };
         // The handshake has settled the version, so that nothing has to be read to find it out.
         let stream = TokioIo::new(stream);
         let ended = if is_http2 {
             let connection = self.http2.serve_connection(stream, attended);
-            self.see_through(connection, &is_heard, ending).await
+            self.see_through(connection, known, ending).await
         } else {
             let connection = self.http1.serve_connection(stream, attended);
-            self.see_through(connection, &is_heard, ending).await
+            self.see_through(connection, known, ending).await
         };
         if let Err(error) = ended {
             tracing::debug!(%address, %error, "the connection ended early");
@@ -109,24 +115,35 @@ impl Connections {
     async fn see_through<C: GracefulConnection>(
         &self,
         connection: C,
-        is_heard: &AtomicBool,
+        known: Known<'_>,
         mut ending: watch::Receiver<bool>,
     ) -> Result<(), C::Error> {
         let mut connection = pin!(connection);
-        let mut first_request = pin!(sleep(self.limits.first_request_time));
-        let mut is_waiting = true;
+        let mut introduction = pin!(sleep(self.limits.first_request_time));
+        // How often its time has run out: first it may finish what it has begun, then it goes.
+        let mut reminders = 0;
         let mut is_ending = false;
         loop {
             tokio::select! {
                 ended = connection.as_mut() => return ended,
-                () = first_request.as_mut(), if is_waiting => is_waiting = false,
+                () = introduction.as_mut(), if reminders < 2 => {
+                    reminders += 1;
+                    let again = introduction.deadline() + self.limits.first_request_time;
+                    introduction.as_mut().reset(again);
+                    if !known.acquaintance.is_made() {
+                        connection.as_mut().graceful_shutdown();
+                    }
+                }
                 _ = ending.wait_for(|is_ending| *is_ending), if !is_ending => {
                     is_ending = true;
                     connection.as_mut().graceful_shutdown();
                 }
             }
             // Whoever has said nothing by now has nothing to lose.
-            if (is_ending || !is_waiting) && !is_heard.load(Ordering::Relaxed) {
+            let is_silent = !known.is_heard.load(Ordering::Relaxed);
+            let is_late = reminders > 0 && is_silent;
+            let is_stranger = reminders > 1 && !known.acquaintance.is_made();
+            if is_late || is_stranger || (is_ending && is_silent) {
                 return Ok(());
             }
         }
@@ -146,10 +163,20 @@ impl Connections {
     }
 }
 
+/// What is known of the other end.
+#[derive(Clone, Copy)]
+struct Known<'c> {
+    /// Whether there has been a request.
+    is_heard: &'c AtomicBool,
+    /// Whether one has said who is asking.
+    acquaintance: &'c Acquaintance,
+}
+
 /// A service whose requests say where they come from.
 struct Attended<S> {
     service: TowerToHyperService<S>,
     peer: Peer,
+    acquaintance: Acquaintance,
     /// Whether there has been a request.
     is_heard: Arc<AtomicBool>,
 }
@@ -165,6 +192,7 @@ where
     fn call(&self, mut request: Request<Incoming>) -> Self::Future {
         self.is_heard.store(true, Ordering::Relaxed);
         request.extensions_mut().insert(self.peer.clone());
+        request.extensions_mut().insert(self.acquaintance.clone());
         self.service.call(request)
     }
 }

@@ -27,8 +27,9 @@ const SEND_BUFFER_BYTES: usize = 128 * 1024;
 /// How long a TLS handshake may take. It takes two round trips and a millisecond of work.
 const HANDSHAKE_TIME: Duration = Duration::from_secs(10);
 
-/// How long after the handshake the first request must be there. Clients connect because they
-/// have one.
+/// How long after the handshake the first request must be there, and somebody have said who they
+/// are: clients connect because they have a request, and nobody but a health check has one
+/// without a name. After as long again whoever is a stranger still is cut off.
 const FIRST_REQUEST_TIME: Duration = Duration::from_secs(10);
 
 /// How long an HTTP/1.1 connection may go without a whole further request, idle or in the
@@ -60,7 +61,7 @@ pub struct Limits {
     pub send_buffer_bytes: usize,
     /// From the connection to the end of the TLS handshake.
     pub handshake_time: Duration,
-    /// From there to the first request.
+    /// From there to the first request, and to a caller who is known.
     pub first_request_time: Duration,
     /// From one HTTP/1.1 request to the next.
     pub next_request_time: Duration,

@@ -1,6 +1,7 @@
 //! Takes connections in, and lets them go at the end. It must not know what is said over them.
 
 use super::connection::Connections;
+use super::strangers::Strangers;
 use super::{Certificates, Limits, TlsError, tls};
 use hyper::body::{Body, Incoming};
 use hyper::{Request, Response};
@@ -142,7 +143,8 @@ impl Listener {
         B::Error: Into<Box<dyn Error + Send + Sync>>,
     {
         let connections = Arc::new(Connections::new(self.tls, self.limits));
-        let mut door = Door::new(self.socket, self.limits.connections);
+        let strangers = Strangers::default();
+        let mut door = Door::new(self.socket, self.limits.connections, strangers.clone());
         let (ending, watched) = watch::channel(false);
         let mut tasks = JoinSet::new();
         let mut shutdown = pin!(shutdown);
@@ -152,9 +154,15 @@ impl Listener {
                 Some(ended) = tasks.join_next() => report(ended),
                 (stream, address, permit) = door.next() => {
                     let (connections, service) = (connections.clone(), service.clone());
-                    let watched = watched.clone();
+                    let (watched, visit) = (watched.clone(), strangers.arrive());
                     tasks.spawn(async move {
-                        connections.attend(stream, address, service, watched).await;
+                        let known = visit.acquaintance.clone();
+                        tokio::select! {
+                            () = connections.attend(stream, address, service, known, watched) => {}
+                            () = visit.sent_away() => {
+                                tracing::debug!(%address, "a stranger makes room for another");
+                            }
+                        }
                         drop(permit);
                     });
                 }
@@ -177,10 +185,14 @@ impl Listener {
     }
 }
 
-/// Where connections come in, no more at a time than there is room for.
+/// Where connections come in, no more at a time than there is room for. Strangers make room for
+/// who comes after them; without any, newcomers wait.
 struct Door {
     socket: TcpListener,
     room: Arc<Semaphore>,
+    strangers: Strangers,
+    /// The one who came last, until there is room.
+    newcomer: Option<(TcpStream, SocketAddr)>,
     /// Whether it was said that there is no room left; once is enough.
     is_full_told: bool,
     /// Whether it was said that nothing can be accepted; once is enough until it can.
@@ -188,23 +200,34 @@ struct Door {
 }
 
 impl Door {
-    fn new(socket: TcpListener, connections: usize) -> Self {
+    fn new(socket: TcpListener, connections: usize, strangers: Strangers) -> Self {
         let room = Arc::new(Semaphore::new(connections.min(Semaphore::MAX_PERMITS)));
-        Door { socket, room, is_full_told: false, is_trouble_told: false }
+        let (is_full_told, is_trouble_told) = (false, false);
+        Door { socket, room, strangers, newcomer: None, is_full_told, is_trouble_told }
     }
 
     /// The next connection. It can be dropped at any time without losing one.
     async fn next(&mut self) -> (TcpStream, SocketAddr, OwnedSemaphorePermit) {
-        if self.room.available_permits() == 0 && !self.is_full_told {
-            self.is_full_told = true;
+        if self.newcomer.is_none() {
+            self.newcomer = Some(self.accept().await);
+        }
+        if self.room.available_permits() == 0
+            && !self.strangers.send_one_away()
+            && !std::mem::replace(&mut self.is_full_told, true)
+        {
             tracing::warn!("there is no room for more connections; new ones wait");
         }
         let permit = self.room.clone().acquire_owned().await.expect("it is never closed");
+        let (stream, address) = self.newcomer.take().expect("somebody came");
+        (stream, address, permit)
+    }
+
+    async fn accept(&mut self) -> (TcpStream, SocketAddr) {
         loop {
             match self.socket.accept().await {
-                Ok((stream, address)) => {
+                Ok(accepted) => {
                     self.is_trouble_told = false;
-                    return (stream, address, permit);
+                    return accepted;
                 }
                 Err(error) if is_of_one_connection(&error) => {
                     tracing::debug!(%error, "a connection was gone before it was accepted");

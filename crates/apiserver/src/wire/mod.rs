@@ -19,6 +19,7 @@ mod limits;
 mod listener;
 mod private_file;
 mod server_names;
+mod strangers;
 mod tls;
 mod tokens;
 

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use http_body_util::Empty;
 use hyper::{Request, StatusCode};
 use std::time::Duration;
+use stint_apiserver::access::Role;
 use stint_apiserver::wire::Limits;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -31,6 +32,11 @@ async fn rest(stream: &mut (impl AsyncRead + Unpin)) -> Vec<u8> {
     // Whether it closes by the book or by resetting, it is closed.
     let _ = timeout(PATIENCE, stream.read_to_end(&mut said)).await.expect("it is closed in time");
     said
+}
+
+/// A client who says who it is.
+fn known(server: &Server, offers: Offers) -> Client<'_> {
+    Client::new(&server.certificates, offers).showing(server.certificates.client(Role::View))
 }
 
 /// The server is as it was.
@@ -81,7 +87,7 @@ async fn a_request_may_take_longer_than_its_head() {
     let limits = Limits { first_request_time: SHORT, next_request_time: SHORT, ..patient() };
     let server = Server::start_with(limits, LONG).await;
     for offers in [Offers::Http1, Offers::Http2] {
-        let client = Client::new(&server.certificates, offers);
+        let client = known(&server, offers);
         let mut asking = Box::pin(client.get(server.address, "/held"));
         tokio::select! {
             answer = &mut asking => panic!("it is held: {answer:?}"),
@@ -92,6 +98,43 @@ async fn a_request_may_take_longer_than_its_head() {
         server.release.notify_one();
         asking.await.expect("an answer");
     }
+}
+
+#[tokio::test]
+async fn whoever_does_not_say_who_they_are_does_not_stay() {
+    let server = Server::start_with(Limits { first_request_time: SHORT, ..patient() }, LONG).await;
+    let client = Client::new(&server.certificates, Offers::Http1);
+    let mut idle = client.connect(server.address).await.expect("a connection");
+    idle.write_all(b"GET /livez HTTP/1.1\r\nhost: localhost\r\n\r\n").await.expect("written");
+    assert!(rest(&mut idle).await.starts_with(b"HTTP/1.1 200"));
+    for offers in [Offers::Http1, Offers::Http2] {
+        let client = Client::new(&server.certificates, offers);
+        let asking = timeout(PATIENCE, client.get(server.address, "/held")).await;
+        asking.expect("in time").expect_err("it is held for too long");
+    }
+}
+
+#[tokio::test]
+async fn strangers_keep_nobody_out() {
+    const ROOM: usize = 4;
+    let server = Server::start_with(Limits { connections: ROOM, ..patient() }, LONG).await;
+    let mut friend = known(&server, Offers::Http1).keep(server.address).await.expect("kept");
+    assert_eq!(friend.get("/api").await.expect("an answer").text, "view");
+    let unshaken = TcpStream::connect(server.address).await.expect("a connection");
+    let stranger = Client::new(&server.certificates, Offers::Http1);
+    let mut strangers = Vec::new();
+    for _ in 0..ROOM {
+        let connected = timeout(PATIENCE, stranger.keep(server.address)).await.expect("in time");
+        let mut kept = connected.expect("a connection");
+        assert_eq!(kept.get("/livez").await.expect("an answer").text, "well");
+        strangers.push(kept);
+    }
+    let asking = known(&server, Offers::Both);
+    let answer = timeout(PATIENCE, asking.get(server.address, "/api")).await.expect("in time");
+    assert_eq!(answer.expect("an answer").text, "view");
+    assert_eq!(friend.get("/api").await.expect("an answer").text, "view", "it may stay");
+    strangers[0].get("/livez").await.expect_err("it has made room");
+    drop(unshaken);
 }
 
 #[tokio::test]

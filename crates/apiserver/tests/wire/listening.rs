@@ -2,6 +2,7 @@
 
 use crate::client::{Client, Offers};
 use crate::server::{LONG, Server, any_port, certificates};
+use stint_apiserver::access::Role;
 use stint_apiserver::wire::{Limits, ListenError, ListenOptions, Listener};
 
 #[tokio::test]
@@ -49,8 +50,11 @@ async fn an_address_of_another_machine_is_named() {
 async fn whoever_comes_beyond_the_limit_waits_until_there_is_room() {
     let limits = Limits { connections: 1, handshake_time: LONG, ..Limits::default() };
     let server = Server::start_with(limits, LONG).await;
-    let client = Client::new(&server.certificates, Offers::Http1);
+    // Somebody who is known does not make room for others.
+    let client = Client::new(&server.certificates, Offers::Http1)
+        .showing(server.certificates.client(Role::View));
     let mut first = client.keep(server.address).await.expect("there is room");
+    assert_eq!(first.get("/api").await.expect("an answer").text, "view");
     let (certificates, address) = (server.certificates.clone(), server.address);
     let second = tokio::spawn(async move {
         Client::new(&certificates, Offers::Http1).get(address, "/livez").await

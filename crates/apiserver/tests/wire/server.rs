@@ -15,7 +15,7 @@ use stint_apiserver::access::{Authenticator, Peer, Unauthorized, is_public};
 use stint_apiserver::wire::{
     Certificates, Limits, ListenOptions, Listener, Served, ServerNames, Tokens,
 };
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::{Notify, Semaphore, oneshot};
 use tokio::task::JoinHandle;
 use tower_service::Service;
 
@@ -33,6 +33,8 @@ pub(crate) struct Server {
     pub(crate) arrived: Arc<Notify>,
     /// Lets a request to `/held` be answered.
     pub(crate) release: Arc<Notify>,
+    /// Held by a request to `/held` for as long as it is under way.
+    pub(crate) under_way: Arc<Semaphore>,
     stop: oneshot::Sender<()>,
     served: JoinHandle<Served>,
 }
@@ -49,15 +51,17 @@ impl Server {
         let address = listener.address();
         let tokens = Tokens::in_memory().expect("tokens");
         let (arrived, release) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+        let under_way = Arc::new(Semaphore::new(1));
         let teller = Teller {
             authenticator: Arc::new(Authenticator::new(tokens.bearers("here"))),
             arrived: arrived.clone(),
             release: release.clone(),
+            under_way: under_way.clone(),
         };
         let (stop, stopped) = oneshot::channel();
         let shutdown = async { stopped.await.unwrap_or_default() };
         let served = tokio::spawn(listener.serve(teller, shutdown, grace));
-        Server { address, certificates, tokens, arrived, release, stop, served }
+        Server { address, certificates, tokens, arrived, release, under_way, stop, served }
     }
 
     /// Begins the shutdown. The handle tells when it is over.
@@ -82,6 +86,7 @@ struct Teller {
     authenticator: Arc<Authenticator>,
     arrived: Arc<Notify>,
     release: Arc<Notify>,
+    under_way: Arc<Semaphore>,
 }
 
 impl Service<Request<Incoming>> for Teller {
@@ -104,8 +109,10 @@ impl Teller {
         let peer = request.extensions().get::<Peer>().expect("every request has one");
         assert!(peer.address().expect("it is remote").ip().is_loopback());
         let path = request.uri().path();
+        let known = self.authenticator.authenticate(request.headers(), request.extensions());
         match path {
             "/held" => {
+                let _place = self.under_way.acquire().await.expect("it is never closed");
                 self.arrived.notify_one();
                 self.release.notified().await;
             }
@@ -115,7 +122,7 @@ impl Teller {
         if is_public(request.method(), path) {
             return answer(StatusCode::OK, "well");
         }
-        match self.authenticator.authenticate(request.headers(), request.extensions()) {
+        match known {
             Ok(identity) => answer(StatusCode::OK, &identity.user),
             Err(_) => answer(StatusCode::UNAUTHORIZED, Unauthorized::MESSAGE),
         }

@@ -13,7 +13,7 @@ pub(super) struct Stranger {
     is_selected: bool,
     is_deleted: bool,
     is_tracked: bool,
-    /// Whether it has changed since it was seen. News of a Pod that is nobody's may go
+    /// Whether it has changed since it was seen, or may have by a request of ours. News of a Pod that is nobody's may go
     /// nowhere, so it is looked up.
     is_stale: bool,
 }
@@ -41,6 +41,11 @@ impl JobLedger {
             self.forget_stranger(&facts.uid);
             return;
         }
+        // What is known already says nothing of what has happened since.
+        let is_stale = self
+            .strangers
+            .get(&facts.uid)
+            .is_some_and(|known| known.is_stale && known.version() >= facts.version);
         let stranger = Stranger {
             // At its version: a request that comes late must not undo what others did since.
             pod: PodRef {
@@ -52,7 +57,7 @@ impl JobLedger {
             is_selected,
             is_deleted: facts.is_deleted,
             is_tracked: facts.is_tracked,
-            is_stale: false,
+            is_stale,
         };
         if self.strangers.insert(facts.uid.clone(), stranger).is_none() {
             self.idle_strangers.insert(facts.uid.clone());
@@ -72,9 +77,17 @@ impl JobLedger {
         }
     }
 
-    /// Whether no Pod is about to become ours or to stop being so.
+    /// Whether no Pod is about to become ours or to stop being so. A request that is on its
+    /// way was made when more was wanted than now.
     pub(super) fn knows_its_pods(&self) -> bool {
-        self.strangers.values().all(|stranger| self.op_for(stranger).is_none())
+        self.idle_strangers.len() == self.strangers.len()
+            && self.strangers.values().all(|stranger| self.op_for(stranger).is_none())
+    }
+
+    /// Whether a Pod of ours is about to be released.
+    pub(super) fn is_leaving(&self, uid: &str) -> bool {
+        let stranger = self.strangers.get(uid).filter(|stranger| !stranger.is_orphan);
+        stranger.is_some_and(|stranger| self.op_for(stranger).is_some())
     }
 
     /// An orphan is adopted by a Job that runs and selects it. Otherwise nobody will ever
@@ -135,14 +148,13 @@ impl JobLedger {
             }
             // It may be that the Job is gone or being deleted, and may not adopt any more.
             Outcome::Refused(Refusal::Rejected(_)) => self.ask_for_job(),
-            Outcome::Refused(Refusal::Conflict) => {
+            Outcome::Refused(Refusal::Conflict) | Outcome::InDoubt => {
                 if let Some(stranger) = self.strangers.get_mut(uid) {
                     stranger.is_stale = true;
                 }
             }
             Outcome::Applied(Applied::Job(_) | Applied::NoJob | Applied::Pods { .. })
-            | Outcome::Refused(Refusal::AlreadyExists | Refusal::TryLater(_))
-            | Outcome::InDoubt => {}
+            | Outcome::Refused(Refusal::AlreadyExists | Refusal::TryLater(_)) => {}
         }
     }
 }

@@ -11,10 +11,6 @@ use crate::metric::{CreationReason, Metric};
 use crate::op::{Applied, NewPod, Op, OpKind, Outcome, Refusal};
 use crate::pod_facts::Owner;
 
-/// How many Pods of one Job are asked for at once: far more than an API server works on
-/// at a time, and few enough that removals find room beside them.
-const MAX_CREATING: usize = 2_048;
-
 /// A Pod on its way into the API.
 #[derive(Clone, Debug)]
 pub(super) struct Creating {
@@ -66,6 +62,7 @@ impl JobLedger {
         self.context.course == Course::Running
             && self.end.is_none()
             && !self.is_outdated()
+            && self.knows_its_pods()
             && self.job_look_up == LookUp::NotNeeded
             && !job.suspended
             && !is_crowded
@@ -82,7 +79,8 @@ impl JobLedger {
         let coming = self.creating.len() + self.strays.len();
         let present = self.pods.sums.active + terminating + coming;
         let room = self.wanted(job).saturating_sub(present);
-        let at_once = self.probe.unwrap_or(MAX_CREATING).min(MAX_CREATING);
+        let most = self.settings.max_creating;
+        let at_once = self.probe.unwrap_or(most).min(most);
         let room = room.min(at_once.saturating_sub(self.creating.len()));
         match self.context.completions {
             Some(completions) => {
@@ -155,15 +153,41 @@ impl JobLedger {
         present.saturating_sub(self.wanted(job))
     }
 
-    /// Asks for a Pod that is to be created; whether that was given up.
-    fn ask(&mut self, name: String, may_create: bool, ops: &mut Vec<Op>) -> bool {
-        let Some(new) = self.creating.get_mut(&name) else {
+    pub(super) fn wants_pod(&self, name: &str, now: Timestamp) -> bool {
+        let Some(new) = self.creating.get(name) else {
             return false;
         };
+        // If they are too many the lowest indexes stay.
+        let place = |new: &Creating| (new.pod.index, new.pod.name.clone());
+        let is_before = |other: &&Creating| place(other) < place(new);
+        let fits = || match self.surplus() {
+            0 => true,
+            surplus => {
+                let before = self.creating.values().filter(is_before).count();
+                before + surplus < self.creating.len()
+            }
+        };
+        new.step == Step::Asked && self.may_create(now) && self.is_valid(&new.pod) && fits()
+    }
+
+    pub(super) fn withdraw_pod(&mut self, name: &str) {
+        self.was_answered(name);
+        self.came_to_nothing(name);
+    }
+
+    /// A Job may have been scaled down to less than its index.
+    fn is_valid(&self, pod: &NewPod) -> bool {
         let completions = self.context.completions;
-        // A Job may have been scaled down to less than its index.
-        let is_valid = new.pod.index.is_none_or(|index| completions.is_some_and(|it| index < it));
-        let may_create = may_create && is_valid;
+        pod.index.is_none_or(|index| completions.is_some_and(|completions| index < completions))
+    }
+
+    /// Asks for a Pod that is to be created; whether that was given up.
+    fn ask(&mut self, name: String, may_create: bool, ops: &mut Vec<Op>) -> bool {
+        let Some(new) = self.creating.get(&name) else {
+            return false;
+        };
+        let may_create = may_create && self.is_valid(&new.pod);
+        let new = self.creating.get_mut(&name).expect("it was just there");
         let is_given_up = new.step == Step::Ask && !may_create && !new.is_in_doubt;
         match new.step {
             Step::Ask if may_create => {
@@ -222,7 +246,8 @@ impl JobLedger {
             return;
         };
         if self.creating.len() <= 1 && !self.creation_pace.is_paused() {
-            self.probe = Some(at_once * 2).filter(|&at_once| at_once < MAX_CREATING);
+            let most = self.settings.max_creating;
+            self.probe = Some(at_once * 2).filter(|&at_once| at_once < most);
             if self.probe.is_none() {
                 self.creation_pace.granted();
             }
@@ -269,7 +294,11 @@ impl JobLedger {
         {
             self.say(true, event::FAILED_CREATE, format!("Error creating: {reason}"));
         }
-        // This request was refused; an earlier one may not have been.
+        self.came_to_nothing(name);
+    }
+
+    /// This request came to nothing; an earlier one may not have.
+    fn came_to_nothing(&mut self, name: &str) {
         if self.creating.get(name).is_some_and(|new| new.is_in_doubt) {
             self.set_step(name, Step::LookUp);
         } else {

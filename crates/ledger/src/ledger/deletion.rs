@@ -18,7 +18,10 @@ impl JobLedger {
             }
         }
         let room = self.room();
-        let slots: Vec<Slot> = self.pods.sums.to_delete.iter().copied().take(room).collect();
+        let to_delete = self.pods.sums.to_delete.iter().copied();
+        // What is about to stop being ours is nobody's to delete.
+        let ours = to_delete.filter(|&slot| !self.is_leaving(&self.pods.get(slot).uid));
+        let slots: Vec<Slot> = ours.take(room).collect();
         for slot in slots {
             self.issue_for(slot, PodOp::Delete, ops);
         }

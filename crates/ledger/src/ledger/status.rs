@@ -40,7 +40,11 @@ impl JobLedger {
         let is_ready = self.write.is_none()
             && self.job_look_up == LookUp::NotNeeded
             && !self.status_pace.is_paused();
+        let interval = self.settings.status_interval;
         if !is_ready || !self.is_dirty {
+            return;
+        }
+        if self.status_interval.holds(now, interval) && !self.is_status_urgent() {
             return;
         }
         self.is_dirty = false;
@@ -59,8 +63,31 @@ impl JobLedger {
             events: draft.events,
         });
         self.doubtful = None;
+        self.status_interval.made(now, interval);
         let kind = OpKind::WriteStatus { version: self.version, status };
         self.issue(kind, Some(InFlight::Status), ops);
+    }
+
+    /// Whether the status has more to say than how many Pods there are: that the Job has
+    /// begun, is held, or goes on; that it has come to its end; that it is over. And whether
+    /// so many Pods have ended that the uncounted list would be full.
+    fn is_status_urgent(&self) -> bool {
+        let Some(job) = &self.job else {
+            return false;
+        };
+        let status = &job.status;
+        let has_begun = status.start_time.is_some() || job.suspended;
+        let is_turned = job.suspended != status.is_true(JobConditionType::Suspended);
+        let ends = self.end.as_ref().is_some_and(|end| {
+            let interim = if end.is_success {
+                JobConditionType::SuccessCriteriaMet
+            } else {
+                JobConditionType::FailureTarget
+            };
+            !status.is_true(interim) || self.is_at_rest()
+        });
+        let is_full = self.pods.sums.to_write.len() >= self.settings.max_uncounted;
+        !has_begun || is_turned || ends || is_full
     }
 
     pub(super) fn settle_status(&mut self, outcome: Outcome) {

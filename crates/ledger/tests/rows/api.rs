@@ -1,7 +1,7 @@
 //! A small obedient API server: it keeps versions, names and finalizers, guards every
 //! status by the API's own rules, and tells of every change.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::batch::v1::{Job, JobStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -39,6 +39,8 @@ pub(crate) struct Api {
     /// The Pods by name.
     pub(crate) pods: BTreeMap<String, ApiPod>,
     pub(crate) labels: Labels,
+    /// The uids that have been given to Pods, each once.
+    uids: BTreeSet<String>,
     /// What watchers of the Job have not been told yet.
     pub(crate) job_news: Vec<Event>,
     /// The same for its Pods.
@@ -61,6 +63,7 @@ impl Api {
             job: Some(job),
             pods: BTreeMap::new(),
             labels: Labels::default(),
+            uids: BTreeSet::new(),
             job_news: Vec::new(),
             pod_news: Vec::new(),
         }
@@ -124,7 +127,7 @@ impl Api {
     /// A Pod comes into being: asked for by the ledger, or not.
     pub(crate) fn add(&mut self, label: &str, name: &str, index: Option<u32>) {
         let mut uid = label.to_owned();
-        while self.pods.values().any(|pod| pod.facts.uid == uid) {
+        while !self.uids.insert(uid.clone()) {
             uid.push('+');
         }
         let facts = PodFacts {

@@ -28,9 +28,13 @@ impl Labels {
         label
     }
 
-    /// Names a Pod that the ledger did not ask for.
-    pub(crate) fn introduce(&mut self, label: &str) {
-        self.by_name.insert(label.to_owned(), label.to_owned());
+    /// The name of a Pod that the ledger did not ask for: its label, or the name of a Pod
+    /// that was asked for, if somebody else makes that.
+    pub(crate) fn introduce(&mut self, label: &str) -> String {
+        if !self.by_name.values().any(|known| known == label) {
+            self.by_name.insert(label.to_owned(), label.to_owned());
+        }
+        self.name(label)
     }
 
     pub(crate) fn of<'a>(&'a self, name: &'a str) -> &'a str {

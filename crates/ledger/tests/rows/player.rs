@@ -32,6 +32,7 @@ pub(crate) enum Fault {
 pub(crate) struct Player {
     pub(crate) api: Api,
     manages: ManagedBy,
+    status_interval: SignedDuration,
     show: Vec<String>,
     /// There once the row has started.
     ledger: Option<JobLedger>,
@@ -54,6 +55,7 @@ impl Player {
         Self {
             api: Api::new(&row.job),
             manages: ManagedBy::parse(row.manages.as_deref()),
+            status_interval: SignedDuration::from_secs(row.status_every),
             show: row.show.clone(),
             ledger: None,
             faults: Vec::new(),
@@ -68,8 +70,12 @@ impl Player {
 
     /// A new ledger that knows only what the API has, as after a crash.
     pub(crate) fn restart(&mut self) {
-        let settings =
-            Settings { gates: self.api.gates, manages: self.manages.clone(), ..Default::default() };
+        let settings = Settings {
+            gates: self.api.gates,
+            manages: self.manages.clone(),
+            status_interval: self.status_interval,
+            ..Default::default()
+        };
         let mut ledger = JobLedger::new(settings, "j", JOB_UID);
         ledger.observe(self.api.job_event());
         for pod in self.api.pods.values() {
@@ -125,6 +131,25 @@ impl Player {
         let (free, held) = waiting.into_iter().partition(|op| word(&op.kind) == kind);
         self.waiting = held;
         self.carry_out(free);
+    }
+
+    /// Lets creations go that were held, as far as they are still wanted.
+    pub(crate) fn withdraw_creations(&mut self) {
+        let ledger = self.ledger.as_mut().expect("the row has started");
+        let mut withdrawn = Vec::new();
+        self.waiting.retain(|op| {
+            let is_wanted = ledger.wants(op.id, self.api.now);
+            if !is_wanted {
+                ledger.withdraw(op.id);
+                withdrawn.push(op.kind.clone());
+            }
+            is_wanted
+        });
+        for kind in withdrawn {
+            let line = print::op(&kind, &mut self.api);
+            self.say(&format!("withdrawn: {line}"));
+        }
+        self.release("create");
     }
 
     /// Tells everything once more, the oldest last.

@@ -5,6 +5,7 @@
 //!   job: {completions: 2}        # merged into the spec of the base manifest below
 //!   show: events                 # instead of the writes: events, metrics, or several
 //!   manages: example.com/own     # whose Jobs are ours, if not the built-in controller's
+//!   statusEvery: 5               # the seconds between statuses that can wait, if not none
 //!   script: |
 //!     > pod a fails 1            # a step
 //!     status uncountedFailed=[a] # the ops that it leads to, one a line
@@ -21,6 +22,7 @@ pub(crate) struct Row {
     pub(crate) name: String,
     pub(crate) job: Value,
     pub(crate) manages: Option<String>,
+    pub(crate) status_every: i64,
     pub(crate) show: Vec<String>,
     pub(crate) script: Vec<Exchange>,
 }
@@ -83,7 +85,7 @@ fn folder() -> PathBuf {
 fn row(value: &Value) -> Row {
     let name = value["name"].as_str().expect("a row has a name").to_owned();
     for key in value.as_object().expect("a row is an object").keys() {
-        let known = ["name", "job", "manages", "show", "script"];
+        let known = ["name", "job", "manages", "statusEvery", "show", "script"];
         assert!(known.contains(&key.as_str()), "{name}: unknown key {key}");
     }
     let text = |key: &str| value.get(key).map(|text| text.as_str().expect("a text").to_owned());
@@ -91,6 +93,7 @@ fn row(value: &Value) -> Row {
     Row {
         job: manifest(&value["job"]),
         manages: text("manages"),
+        status_every: value["statusEvery"].as_i64().unwrap_or(0),
         show: show.split(", ").map(str::to_owned).collect(),
         script: script(&text("script").unwrap_or_else(|| panic!("{name}: no script"))),
         name,

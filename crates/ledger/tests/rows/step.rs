@@ -66,6 +66,7 @@ fn act(player: &mut Player, step: &str, words: &[&str]) {
             player.api.gates = gates;
             player.restart();
         }
+        ["send", "what", "is", "wanted"] => player.withdraw_creations(),
         ["release", what @ ..] => player.release(&what.join(" ")),
         ["old", "news"] => player.tell_again(),
         ["old", "list", "without", "the", "job"] => {
@@ -123,6 +124,8 @@ fn change(player: &mut Player, name: &str, does: &[&str]) {
         ["has", "condition", kind] => facts.conditions.push(condition(kind)),
         ["loses", "its", "finalizer"] => facts.is_tracked = false,
         ["stops", "matching"] => pod.is_selected = false,
+        ["given", "away"] => facts.owner = Owner::Controller("another".to_owned()),
+        ["given", "back"] => facts.owner = Owner::Controller(JOB_UID.to_owned()),
         ["gone"] => {
             let uid = facts.uid.clone();
             return player.api.vanish(name, uid);
@@ -148,10 +151,11 @@ fn condition(kind: &str) -> PodCondition {
 
 /// A Pod that the ledger did not ask for: the Job's own and tracked, unless said otherwise.
 fn appear(player: &mut Player, label: &str, traits: &[&str]) {
-    player.api.labels.introduce(label);
-    player.api.add(label, label, None);
+    let name = player.api.labels.introduce(label);
+    assert!(!player.api.pods.contains_key(&name), "{label} is there already");
+    player.api.add(label, &name, None);
     let now = player.api.now;
-    let pod = player.api.pods.get_mut(label).expect("it was just added");
+    let pod = player.api.pods.get_mut(&name).expect("it was just added");
     let facts = &mut pod.facts;
     for quality in traits.join(" ").split(", ") {
         match quality.split(' ').collect::<Vec<_>>()[..] {
@@ -179,7 +183,7 @@ fn appear(player: &mut Player, label: &str, traits: &[&str]) {
             _ => panic!("no Pod appears like this: {quality}"),
         }
     }
-    player.api.publish(label);
+    player.api.publish(&name);
 }
 
 /// `10s`, `5m`, `2h` or `100ms`.

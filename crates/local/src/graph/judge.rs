@@ -15,7 +15,9 @@
 //! An owner that waits for its dependents does not count as living, one that is deleted
 //! otherwise does until it is gone. Owners that cannot be judged live.
 
-use super::object::{FOREGROUND, ORPHAN, Owners, Phase, Propagation};
+use stint_api::names::finalizer::{FOREGROUND_DELETION, ORPHAN};
+
+use super::object::{Owners, Phase, Propagation};
 use super::op::Op;
 use super::uid::Uid;
 use super::{Graph, Record, Verdict};
@@ -50,7 +52,7 @@ impl Graph {
         match record.phase {
             Phase::Orphaning if claim.is_none() => release(ORPHAN),
             Phase::Foreground if claim.is_none_or(|claim| claim.blocking == 0) => {
-                release(FOREGROUND)
+                release(FOREGROUND_DELETION)
             }
             Phase::Orphaning | Phase::Foreground | Phase::Ending => None,
             Phase::Alive => self.judge_living(record),

@@ -5,13 +5,9 @@ use std::fmt;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 
+use stint_api::names::finalizer::{FOREGROUND_DELETION, ORPHAN};
+
 use super::uid::Uid;
-
-/// The finalizer of an object that waits until its dependents have lost it as their owner.
-pub(crate) const ORPHAN: &str = "orphan";
-
-/// The finalizer of an object that waits until the dependents that block it are gone.
-pub(crate) const FOREGROUND: &str = "foregroundDeletion";
 
 /// A kind of objects, by its place among the graph's kinds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -122,7 +118,7 @@ impl Facts {
         let name = meta.name.as_deref().unwrap_or_default();
         let id = ObjectId::new(kind, namespace, name, uid(meta));
         let has = |name: &str| meta.finalizers.iter().flatten().any(|finalizer| finalizer == name);
-        let (has_orphan, has_foreground) = (has(ORPHAN), has(FOREGROUND));
+        let (has_orphan, has_foreground) = (has(ORPHAN), has(FOREGROUND_DELETION));
         let phase = match (&meta.deletion_timestamp, has_orphan, has_foreground) {
             (None, _, _) => Phase::Alive,
             (Some(_), true, _) => Phase::Orphaning,

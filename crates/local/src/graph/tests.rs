@@ -7,9 +7,9 @@ use std::fmt::Write;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use serde_json::json;
+use stint_api::names::finalizer::{FOREGROUND_DELETION, ORPHAN};
 
 use super::*;
-use object::{FOREGROUND, ORPHAN};
 
 fn kinds() -> Vec<GraphKind> {
     let kind = |api_version: &str, kind, is_namespaced| GraphKind {
@@ -133,9 +133,9 @@ fn read(text: &str, version: u64) -> (KindId, ObjectMeta) {
         match word {
             "deleted" => finalize("example.com/other"),
             "orphan" => finalize(ORPHAN),
-            "foreground" => finalize(FOREGROUND),
+            "foreground" => finalize(FOREGROUND_DELETION),
             "keeps-orphan" => meta["finalizers"] = json!([ORPHAN]),
-            "keeps-foreground" => meta["finalizers"] = json!([FOREGROUND]),
+            "keeps-foreground" => meta["finalizers"] = json!([FOREGROUND_DELETION]),
             _ => match word.strip_prefix("uid=") {
                 Some(uid) => meta["uid"] = json!(uid),
                 None => meta["ownerReferences"].as_array_mut().expect("a list").push(owner(word)),

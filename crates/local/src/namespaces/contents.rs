@@ -11,6 +11,7 @@ use kube::Client;
 use kube::api::{
     Api, DeleteParams, DynamicObject, ListParams, Preconditions, WatchEvent, WatchParams,
 };
+use stint_api::names::finalizer::{FOREGROUND_DELETION, ORPHAN};
 use stint_apiserver::kind::Names;
 use tokio::time::{Instant, timeout_at};
 
@@ -103,7 +104,7 @@ async fn try_to_delete(
 /// Whether an object waits for nothing but being deleted. One that waits for its dependents is
 /// deleted again, so that it does not: they go as well.
 fn is_to_be_deleted(meta: &ObjectMeta) -> bool {
-    let waits = |finalizer: &String| finalizer == "orphan" || finalizer == "foregroundDeletion";
+    let waits = |finalizer: &String| finalizer == ORPHAN || finalizer == FOREGROUND_DELETION;
     meta.deletion_timestamp.is_none() || meta.finalizers.iter().flatten().any(waits)
 }
 

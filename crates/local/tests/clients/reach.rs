@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Api, Client, Config};
 use stint_apiserver::access::Identity;
-use stint_local::{Cluster, Front, FrontOptions, Options};
+use stint_local::{Cluster, Front, FrontOptions, Options, Storage};
 use tokio::sync::oneshot;
 
 /// Runs a test with a client in this process, and again with one at the other end of a socket.
@@ -21,14 +21,16 @@ pub(crate) fn each_way<T: Future<Output = ()>>(
         .build()
         .expect("a runtime");
     runtime.block_on(async {
-        let cluster = Cluster::start(Options { store: store.clone(), ..Options::default() });
+        // The clients of a test are the only ones who write.
+        let options = Options { store: store.clone(), jobs: None, ..Options::default() };
+        let cluster = Cluster::start(options);
         let cluster = cluster.await.expect("it starts");
         // A backstop: nothing here takes longer than seconds.
         let limit = Duration::from_secs(120);
         let client = cluster.client(Identity::admin());
         tokio::time::timeout(limit, test(client)).await.expect("in process, in time");
         cluster.shutdown().await.expect("it ends");
-        over_the_wire(store, |client| async {
+        over_the_wire(Storage::Memory, store, |client| async {
             tokio::time::timeout(limit, test(client)).await.expect("over the wire, in time");
         })
         .await;
@@ -37,6 +39,7 @@ pub(crate) fn each_way<T: Future<Output = ()>>(
 
 /// Runs a test with a client at the other end of a socket.
 pub(crate) async fn over_the_wire<T: Future<Output = ()>>(
+    storage: Storage,
     store: stint_store::Options,
     test: impl FnOnce(Client) -> T,
 ) {
@@ -48,7 +51,8 @@ pub(crate) async fn over_the_wire<T: Future<Output = ()>>(
     };
     let front = Front::open(None, options).await.expect("it listens");
     let (authenticator, ca_certificate) = (front.authenticator(), front.authority_pem().to_owned());
-    let options = Options { store, authenticator, ca_certificate, ..Options::default() };
+    let (jobs, usual) = (None, Options::default());
+    let options = Options { storage, store, authenticator, ca_certificate, jobs, ..usual };
     let cluster = Cluster::start(options).await.expect("it starts");
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("kubeconfig");

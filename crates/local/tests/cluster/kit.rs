@@ -4,17 +4,22 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::future::Future;
 use std::path::Path;
+use std::sync::Mutex;
 use std::time::Duration;
 
 use futures_util::{StreamExt, TryStreamExt};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{OwnerReference, Time};
 use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams, WatchEvent, WatchParams};
 use kube::{Client, Resource, ResourceExt};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use stint_apiserver::Clock;
 use stint_apiserver::access::Identity;
 use stint_local::{Cluster, Options, Storage};
+use tokio::task::JoinHandle;
 
 /// What every test's cluster shows as its certificate.
 pub(crate) const CA: &str = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n";
@@ -35,7 +40,8 @@ async fn start(storage: Storage) -> (Cluster, Client) {
 }
 
 pub(crate) async fn start_with(options: Options) -> (Cluster, Client) {
-    let options = Options { ca_certificate: CA.to_owned(), ..options };
+    // What becomes of a Job and its Pods is what the tests themselves make of it.
+    let options = Options { ca_certificate: CA.to_owned(), jobs: None, ..options };
     let cluster = Cluster::start(options).await.expect("the cluster starts");
     let client = cluster.client(Identity::admin());
     (cluster, client)
@@ -168,4 +174,120 @@ pub(crate) fn is_deleted<K: Resource>(objects: &BTreeMap<String, K>, name: &str)
 
 fn key<K: Resource>(object: &K) -> String {
     object.name_any()
+}
+
+/// A node that has this much to give.
+pub(crate) fn node(name: &str, cpu: &str, pods: usize) -> Value {
+    json!({
+        "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}},
+        "status": {"allocatable": {"cpu": cpu, "memory": "64Gi", "pods": pods.to_string()}},
+    })
+}
+
+/// A Pod that asks for so much.
+pub(crate) fn asking(name: &str, cpu: &str) -> Value {
+    let mut pod = pod(name, &[]);
+    pod["spec"]["containers"][0]["resources"] = json!({"requests": {"cpu": cpu}});
+    pod
+}
+
+/// Says how a Pod is doing, as its node would.
+pub(crate) async fn report(pods: &Api<Pod>, name: &str, status: Value) {
+    let patch = Patch::Strategic(json!({"status": status}));
+    pods.patch_status(name, &PatchParams::default(), &patch).await.expect("a status");
+}
+
+/// The node that a Pod is on.
+pub(crate) fn node_of(pod: &Pod) -> Option<&str> {
+    pod.spec.as_ref()?.node_name.as_deref()
+}
+
+pub(crate) fn phase(pod: &Pod) -> &str {
+    let status = pod.status.as_ref();
+    status.and_then(|status| status.phase.as_deref()).unwrap_or_default()
+}
+
+/// How many requests the server has answered.
+pub(crate) async fn requests(client: &Client) -> usize {
+    let request = kube::core::Request::new("/metrics");
+    let mut request = request.list(&Default::default()).expect("a request");
+    *request.uri_mut() = "/metrics".parse().expect("a path");
+    let text = client.request_text(request).await.expect("the metrics");
+    let count = |line: &str| line.rsplit(' ').next()?.parse::<f64>().ok();
+    let counts = text.lines().filter(|line| line.starts_with("apiserver_request_total"));
+    counts.filter_map(count).sum::<f64>() as usize
+}
+
+/// Time that stands still until it is told to go on. Without it, paused time would go on
+/// whenever everybody waits for the store, which has a thread of its own.
+pub(crate) struct Still {
+    began: tokio::time::Instant,
+    backstop: Mutex<Option<JoinHandle<()>>>,
+    _end: std::sync::mpsc::Sender<()>,
+}
+
+/// When a test with its own time begins.
+pub(crate) const MORNING: i64 = 1_800_000_000;
+
+impl Still {
+    pub(crate) fn new() -> Self {
+        let (end, ended) = std::sync::mpsc::channel::<()>();
+        // Time does not go on by itself as long as there is blocking work.
+        let backstop = tokio::task::spawn_blocking(move || {
+            let _ = ended.recv_timeout(BACKSTOP);
+        });
+        let backstop = Mutex::new(Some(backstop));
+        Still { began: tokio::time::Instant::now(), backstop, _end: end }
+    }
+
+    /// Runs a test against the backstop, in real time, and fails it if a part of the cluster
+    /// fails.
+    pub(crate) async fn watched<T>(&self, cluster: &Cluster, test: impl Future<Output = T>) -> T {
+        let backstop = self.backstop.lock().expect("nobody panics").take().expect("once");
+        tokio::select! {
+            done = test => done,
+            failure = cluster.failed() => panic!("{failure}"),
+            _ = backstop => panic!("this takes too long"),
+        }
+    }
+
+    /// A clock that shows this time.
+    pub(crate) fn clock(&self) -> Clock {
+        let began = self.began;
+        Clock::new(move || {
+            let morning = Timestamp::from_second(MORNING).expect("a time");
+            morning + SignedDuration::try_from(began.elapsed()).expect("not long")
+        })
+    }
+
+    /// Lets time pass until objects are as they should be: for what happens a while after
+    /// something that nobody sees happen.
+    pub(crate) async fn pass_until<K>(
+        &self,
+        api: &Api<K>,
+        is_so: impl Fn(&BTreeMap<String, K>) -> bool,
+    ) -> BTreeMap<String, K>
+    where
+        K: Clone + Debug + DeserializeOwned + Resource,
+    {
+        loop {
+            let list = api.list(&Default::default()).await.expect("a list");
+            let objects = list.items.into_iter().map(|object| (key(&object), object)).collect();
+            if is_so(&objects) {
+                return objects;
+            }
+            tokio::time::advance(Duration::from_millis(500)).await;
+        }
+    }
+
+    /// Lets time pass until this many seconds since the beginning.
+    pub(crate) async fn go_to(&self, seconds: u64) {
+        let then = self.began + Duration::from_secs(seconds);
+        tokio::time::advance(then - tokio::time::Instant::now()).await;
+    }
+}
+
+/// So many seconds after the morning.
+pub(crate) fn at(seconds: i64) -> Time {
+    Time(Timestamp::from_second(MORNING + seconds).expect("a time"))
 }

@@ -2,9 +2,12 @@
 //! for by watching.
 
 mod background;
+mod binder;
 mod bootstrap;
+mod endpoints;
 mod foreground;
 mod kit;
+mod leftovers;
 mod namespaces;
 mod orphans;
 mod owners;

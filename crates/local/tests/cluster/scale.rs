@@ -3,7 +3,6 @@
 use futures_util::{StreamExt, stream};
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod};
-use kube::Client;
 use kube::api::{Api, DeleteParams};
 use serde_json::json;
 use stint_local::Options;
@@ -21,14 +20,19 @@ async fn the_pods_of_a_large_job_cost_one_request_each() {
         let job = kit::create(&jobs, kit::job("j")).await;
         let owners = [owned_by(&job)];
         stream::iter(0..PODS)
-            .map(|index| kit::create(&pods, kit::pod(&format!("p{index}"), &owners)))
+            .map(|index| {
+                let mut pod = kit::pod(&format!("p{index}"), &owners);
+                // Nobody is to tell them why they wait.
+                pod["spec"]["schedulerName"] = json!("nobody");
+                kit::create(&pods, pod)
+            })
             .buffer_unordered(64)
             .for_each(|_| async {})
             .await;
-        let before = requests(&client).await;
+        let before = kit::requests(&client).await;
         kit::delete(&jobs, "j", &DeleteParams::background()).await;
         kit::until(&pods, "the end of all Pods", |all| all.is_empty()).await;
-        let made = requests(&client).await - before;
+        let made = kit::requests(&client).await - before;
         // Ours: a deletion, a watch and the metrics. The collector's: a look at the Job.
         assert!(made <= PODS + 10, "{made} requests");
     })
@@ -67,15 +71,4 @@ async fn whoever_falls_behind_lists_anew_and_misses_nothing() {
     })
     .await;
     cluster.shutdown().await.expect("it ends");
-}
-
-/// How many requests the server has answered.
-async fn requests(client: &Client) -> usize {
-    let request = kube::core::Request::new("/metrics");
-    let mut request = request.list(&Default::default()).expect("a request");
-    *request.uri_mut() = "/metrics".parse().expect("a path");
-    let text = client.request_text(request).await.expect("the metrics");
-    let count = |line: &str| line.rsplit(' ').next()?.parse::<f64>().ok();
-    let counts = text.lines().filter(|line| line.starts_with("apiserver_request_total"));
-    counts.filter_map(count).sum::<f64>() as usize
 }

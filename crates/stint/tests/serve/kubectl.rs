@@ -27,7 +27,7 @@ impl Kubectl {
     }
 
     /// The same with something on its standard input.
-    fn give(&self, input: &str, arguments: &str) -> String {
+    pub(crate) fn give(&self, input: &str, arguments: &str) -> String {
         let output = self.output(input, arguments);
         let (out, err) = (text(&output.stdout), text(&output.stderr));
         assert!(output.status.success(), "kubectl {arguments}\n{out}\n{err}");
@@ -42,7 +42,7 @@ impl Kubectl {
         text(&output.stderr)
     }
 
-    fn json(&self, arguments: &str) -> Value {
+    pub(crate) fn json(&self, arguments: &str) -> Value {
         let printed = self.run(&format!("{arguments} -o json"));
         serde_json::from_str(&printed).expect("kubectl prints JSON")
     }
@@ -62,7 +62,7 @@ impl Kubectl {
         child.wait_with_output().expect("kubectl ends")
     }
 
-    fn command(&self, arguments: &str) -> Command {
+    pub(crate) fn command(&self, arguments: &str) -> Command {
         let mut command = Command::new(program());
         command.env("KUBECONFIG", &self.kubeconfig).env("HOME", &self.home);
         command.args(arguments.split(' ').filter(|argument| !argument.is_empty()));
@@ -245,22 +245,45 @@ fn delete_goes_with_each_cascade() {
     let kubectl = Kubectl::new(&server);
     for (cascade, stays) in [("background", false), ("foreground", false), ("orphan", true)] {
         kubectl.give(JOB, "create -f -");
-        let uid = kubectl.run("get job work -o jsonpath={.metadata.uid}");
-        let owner = format!(
-            "  ownerReferences: [{{apiVersion: batch/v1, kind: Job, name: work, uid: {uid}, \
-             controller: true, blockOwnerDeletion: true}}]\n"
-        );
-        let pod = POD.replace("spec:\n", &format!("{owner}spec:\n"));
-        kubectl.give(&pod, "create -f -");
+        kubectl.run("wait --for=jsonpath={.status.active}=2 job/work --timeout=60s");
         let deleted = kubectl.run(&format!("delete job work --cascade={cascade} --timeout=60s"));
         assert_eq!(deleted, "job.batch \"work\" deleted from default namespace\n");
         if stays {
-            let owners = kubectl.run("get pod alone -o jsonpath={.metadata.ownerReferences}");
-            assert_eq!(owners, "", "an orphan has no owner");
+            let pods = kubectl.json("get pods -l job-name=work -o json");
+            let pods = pods["items"].as_array().expect("a list");
+            assert_eq!(pods.len(), 2, "{pods:?}");
+            assert!(
+                pods.iter().all(|pod| pod["metadata"]["ownerReferences"].is_null()),
+                "{pods:?}"
+            );
         } else {
-            kubectl.run("wait --for=delete pod/alone --timeout=60s");
+            kubectl.run("wait --for=delete pod -l job-name=work --timeout=60s");
         }
     }
+}
+
+#[test]
+fn a_job_runs_to_its_end_when_somebody_plays_the_node() {
+    let server = Server::in_memory();
+    let kubectl = Kubectl::new(&server);
+    kubectl.give(&JOB.replace("completions: 3", "completions: 2"), "create -f -");
+    kubectl.run("wait --for=jsonpath={.status.active}=2 job/work --timeout=60s");
+    let pods = kubectl.run("get pods -l job-name=work -o name");
+    for pod in pods.lines() {
+        let succeeded = r#"{"status":{"phase":"Succeeded"}}"#;
+        kubectl.run(&format!("patch {pod} --subresource=status --type=merge -p {succeeded}"));
+    }
+    kubectl.run("wait --for=condition=complete job/work --timeout=60s");
+    let job = kubectl.json("get job work -o json");
+    assert_eq!(job["status"]["succeeded"], 2, "{job}");
+    assert_eq!(job["status"]["completedIndexes"], "0,1", "{job}");
+    let finalizers = "get pods -l job-name=work -o jsonpath={.items[*].metadata.finalizers}";
+    assert_eq!(kubectl.run(finalizers), "");
+    let metrics = kubectl.run("get --raw /metrics");
+    let finished = "job_controller_jobs_finished_total{completion_mode=\"Indexed\"";
+    assert!(metrics.lines().any(|line| line.starts_with(finished)), "{metrics}");
+    assert!(metrics.contains("apiserver_request_total"), "{metrics}");
+    assert_eq!(metrics.matches("# EOF").count(), 1, "{metrics}");
 }
 
 #[test]

@@ -6,6 +6,9 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 
 use tempfile::TempDir;
 
+/// Failed Pods are replaced soon: nobody wants to wait ten seconds for each.
+const SOON: [&str; 2] = ["--pod-failure-backoff-base", "100ms"];
+
 /// A server that runs.
 pub(crate) struct Server {
     child: Child,
@@ -22,14 +25,24 @@ impl Server {
         let folder = tempfile::tempdir().expect("a folder");
         let kubeconfig = folder.path().join("kubeconfig");
         let path = kubeconfig.to_str().expect("it is UTF-8");
-        Self::start(&["--in-memory", "--kubeconfig", path], kubeconfig.clone(), folder)
+        let arguments = ["--in-memory", "--no-node", "--kubeconfig", path];
+        Self::start(&arguments, kubeconfig.clone(), folder)
+    }
+
+    /// A server that keeps nothing, and runs Pods.
+    pub(crate) fn with_node() -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let kubeconfig = folder.path().join("kubeconfig");
+        let path = kubeconfig.to_str().expect("it is UTF-8");
+        let arguments = [SOON[0], SOON[1], "--in-memory", "--kubeconfig", path];
+        Self::start(&arguments, kubeconfig.clone(), folder)
     }
 
     /// A server that keeps everything in a folder.
     pub(crate) fn in_folder(data: &Path) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let path = data.to_str().expect("it is UTF-8");
-        Self::start(&["--data-dir", path], data.join("kubeconfig"), folder)
+        Self::start(&[SOON[0], SOON[1], "--data-dir", path], data.join("kubeconfig"), folder)
     }
 
     fn start(arguments: &[&str], kubeconfig: PathBuf, folder: TempDir) -> Self {

@@ -419,7 +419,7 @@ impl World {
             }
             Phase::Foreground => {
                 let is_blocked = dependents.iter().any(|(_, blocks)| *blocks);
-                return (!is_blocked).then(|| format!("release {uid} {FOREGROUND}"));
+                return (!is_blocked).then(|| format!("release {uid} {FOREGROUND_DELETION}"));
             }
             Phase::Ending => return None,
             Phase::Alive => {}
@@ -500,7 +500,7 @@ fn phase(meta: &ObjectMeta) -> Phase {
     match meta.deletion_timestamp {
         None => Phase::Alive,
         Some(_) if has(ORPHAN) => Phase::Orphaning,
-        Some(_) if has(FOREGROUND) => Phase::Foreground,
+        Some(_) if has(FOREGROUND_DELETION) => Phase::Foreground,
         Some(_) => Phase::Ending,
     }
 }
@@ -513,7 +513,7 @@ fn delete(meta: &mut ObjectMeta, propagation: Propagation) {
     finalizers.retain(|finalizer| finalizer == OTHER);
     match propagation {
         Propagation::Background => {}
-        Propagation::Foreground => finalizers.push(FOREGROUND.to_owned()),
+        Propagation::Foreground => finalizers.push(FOREGROUND_DELETION.to_owned()),
         Propagation::Orphan => finalizers.push(ORPHAN.to_owned()),
     }
 }

@@ -1,0 +1,480 @@
+//! The controller: news in, ledgers asked, calls out, outcomes settled. One task owns all of
+//! it; feeds and calls are tasks of their own, and speak to it by messages.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::api::batch::v1::Job;
+use kube::Client;
+use stint_ledger::metric::Metric;
+use stint_ledger::op::{Applied, Op, OpId, OpKind, Outcome};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use crate::answer::{Failure, Weather};
+use crate::calls::{Answer, Calls, Listing, Target};
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::dispatch::{Dispatch, Lane};
+use crate::events::{Again, EventCall, Events};
+use crate::feed::{Feed, News};
+use crate::job::SeenJob;
+use crate::limit::Verb;
+use crate::metrics::Metrics;
+use crate::path;
+use crate::pod::{SeenPod, WirePod};
+use crate::router::{Asked, Asker, JobUid, Router};
+use crate::selection::Selection;
+use crate::words::{Wish, Word};
+
+/// How many messages of a feed may wait. Each is a batch; a feed that has to wait reads no
+/// more, and its server holds what comes.
+const MESSAGES: usize = 64;
+
+/// How many messages and answers are taken in before the ledgers are asked: what comes
+/// together is dealt with together.
+const GULP: usize = 512;
+
+/// How often a call is repeated that the server was too busy for, before the ledger is told.
+const BUSY_REPEATS: u32 = 4;
+
+/// The longest sleep, in case the clock of this machine is set.
+const LONGEST_SLEEP: Duration = Duration::from_secs(30);
+
+/// How long the calls under way may take to end when the controller is stopped.
+const FAREWELL: Duration = Duration::from_secs(5);
+
+/// Runs Jobs.
+pub struct Controller {
+    client: Client,
+    config: Config,
+    metrics: Metrics,
+}
+
+impl fmt::Debug for Controller {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Controller").field("config", &self.config).finish_non_exhaustive()
+    }
+}
+
+impl Controller {
+    /// A controller on an API. Calls must not be repeated by the client: `Client::new` on a
+    /// plain service does not.
+    pub fn new(client: Client, config: Config) -> Self {
+        Controller { client, config, metrics: Metrics::new() }
+    }
+
+    /// What it counts.
+    pub fn metrics(&self) -> Metrics {
+        self.metrics.clone()
+    }
+
+    /// Runs Jobs until `shutdown` resolves. When this future is dropped everything stops at
+    /// once, which is as safe: the API's objects are all the state there is.
+    pub async fn run(self, shutdown: impl Future<Output = ()>) {
+        let mut core = Core::new(self.client, self.config, self.metrics);
+        tokio::pin!(shutdown);
+        tokio::select! {
+            () = &mut shutdown => {}
+            () = core.run() => {}
+        }
+        core.finish_calls().await;
+    }
+}
+
+struct Core {
+    router: Router,
+    dispatch: Dispatch<Work>,
+    events: Events,
+    calls: Calls,
+    metrics: Metrics,
+    clock: Clock,
+    scopes: Vec<Option<String>>,
+    jobs: mpsc::Receiver<(usize, News<SeenJob>)>,
+    jobs_sender: mpsc::Sender<(usize, News<SeenJob>)>,
+    pods: mpsc::Receiver<(usize, News<SeenPod>)>,
+    pods_sender: mpsc::Sender<(usize, News<SeenPod>)>,
+    feeds: JoinSet<()>,
+    /// Which Pod feeds have been started.
+    has_pods: Vec<bool>,
+    in_flight: JoinSet<Done>,
+    listings: HashMap<Arc<str>, Listings>,
+}
+
+/// A call that waits or is under way.
+#[derive(Debug)]
+struct Work {
+    lane: Lane,
+    verb: Verb,
+    repeats: u32,
+    what: What,
+}
+
+#[derive(Debug)]
+enum What {
+    Op(Target, Op),
+    /// The Pods of some Jobs of a namespace.
+    List(Arc<str>, Vec<Selection>),
+    Tell(EventCall),
+}
+
+/// The Jobs that share a list of a namespace's Pods.
+#[derive(Debug, Default)]
+struct Listings {
+    /// Those that the list under way is for.
+    served: Vec<(JobUid, Asker)>,
+    /// Those that came later, and need the next one.
+    waiting: Vec<(JobUid, Asker)>,
+}
+
+/// A call that was answered.
+#[derive(Debug)]
+struct Done {
+    job: JobUid,
+    work: Work,
+    took: Duration,
+    result: Finished,
+}
+
+#[derive(Debug)]
+enum Finished {
+    Op(Answer),
+    List(Result<Listing, Failure>),
+    Tell(Result<(), Failure>),
+}
+
+impl Finished {
+    fn weather(&self) -> Weather {
+        match self {
+            Finished::Op(answer) => answer.weather,
+            Finished::List(Ok(_)) | Finished::Tell(Ok(())) => Weather::Fine,
+            Finished::List(Err(failure)) | Finished::Tell(Err(failure)) => failure.weather(),
+        }
+    }
+
+    /// How many requests it took: adopting a Pod asks for its Job first.
+    fn sent(&self, what: &What) -> u32 {
+        match (self, what) {
+            (Finished::List(Ok(listing)), _) => listing.pages,
+            (_, What::Op(_, Op { kind: OpKind::AdoptPod(_), .. })) => 2,
+            (Finished::Op(_) | Finished::List(Err(_)) | Finished::Tell(_), _) => 1,
+        }
+    }
+
+    fn is_success(&self) -> bool {
+        match self {
+            Finished::Op(answer) => matches!(answer.outcome, Outcome::Applied(_)),
+            Finished::List(result) => result.is_ok(),
+            Finished::Tell(result) => result.is_ok(),
+        }
+    }
+}
+
+impl Core {
+    fn new(client: Client, config: Config, metrics: Metrics) -> Self {
+        let scopes: Vec<Option<String>> = match config.namespaces.is_empty() {
+            true => vec![None],
+            false => config.namespaces.iter().cloned().map(Some).collect(),
+        };
+        let finalizer: Arc<str> = config.finalizer.as_str().into();
+        let (jobs_sender, jobs) = mpsc::channel(MESSAGES);
+        let (pods_sender, pods) = mpsc::channel(MESSAGES);
+        Core {
+            router: Router::new(config.settings(), finalizer.clone(), scopes.iter().cloned()),
+            dispatch: Dispatch::new(config.max_inflight, config.qps, Instant::now()),
+            events: Events::default(),
+            calls: Calls { client, finalizer, timeout: config.call_timeout },
+            metrics,
+            clock: config.clock,
+            has_pods: vec![false; scopes.len()],
+            scopes,
+            jobs,
+            jobs_sender,
+            pods,
+            pods_sender,
+            feeds: JoinSet::new(),
+            in_flight: JoinSet::new(),
+            listings: HashMap::new(),
+        }
+    }
+
+    async fn run(&mut self) {
+        for scope in 0..self.scopes.len() {
+            let feed: Feed<Job> = Feed {
+                client: self.calls.client.clone(),
+                path: path::jobs(self.scopes[scope].as_deref()),
+                finalizer: self.calls.finalizer.clone(),
+                scope,
+                listener: self.jobs_sender.clone(),
+            };
+            self.feeds.spawn(feed.run());
+        }
+        loop {
+            self.ask_ledgers();
+            self.start_calls();
+            self.metrics.set_depths(
+                self.dispatch.waiting(),
+                self.dispatch.in_flight(),
+                self.dispatch.limit(),
+            );
+            self.metrics.set_held(self.router.jobs_held(), self.router.pods_held());
+            let nap = self.nap();
+            tokio::select! {
+                Some((scope, news)) = self.jobs.recv() => self.take_jobs(scope, news),
+                Some((scope, news)) = self.pods.recv() => self.router.take_pods(scope, news),
+                Some(done) = self.in_flight.join_next() => self.take_done(done),
+                Some(ended) = self.feeds.join_next() => panic!("a feed has ended: {ended:?}"),
+                () = tokio::time::sleep(nap) => {}
+            }
+            self.gulp();
+        }
+    }
+
+    /// Takes in what else is there.
+    fn gulp(&mut self) {
+        for _ in 0..GULP {
+            let mut is_idle = true;
+            if let Some(done) = self.in_flight.try_join_next() {
+                self.take_done(done);
+                is_idle = false;
+            }
+            if let Ok((scope, news)) = self.jobs.try_recv() {
+                self.take_jobs(scope, news);
+                is_idle = false;
+            }
+            if let Ok((scope, news)) = self.pods.try_recv() {
+                self.router.take_pods(scope, news);
+                is_idle = false;
+            }
+            if is_idle {
+                return;
+            }
+        }
+    }
+
+    fn take_jobs(&mut self, scope: usize, news: News<SeenJob>) {
+        let is_listed = matches!(news, News::Listed(_));
+        self.router.take_jobs(scope, news);
+        for metric in self.router.take_external() {
+            self.metrics.record("", metric);
+        }
+        // Pods come after the first list of Jobs: most of them have one that is known then.
+        if is_listed && !std::mem::replace(&mut self.has_pods[scope], true) {
+            let feed: Feed<WirePod> = Feed {
+                client: self.calls.client.clone(),
+                path: path::all_pods(self.scopes[scope].as_deref()),
+                finalizer: self.calls.finalizer.clone(),
+                scope,
+                listener: self.pods_sender.clone(),
+            };
+            self.feeds.spawn(feed.run());
+        }
+    }
+
+    /// How long to sleep if nothing happens.
+    fn nap(&self) -> Duration {
+        if self.router.has_dirty() {
+            return Duration::ZERO;
+        }
+        let now = self.clock.now();
+        let wake = self.router.wake_at().into_iter().chain(self.events.wake_at()).min();
+        let wake = wake.map(|at| Duration::try_from(at.duration_since(now)).unwrap_or_default());
+        let dispatch = self.dispatch.wake_at(Instant::now());
+        let dispatch = dispatch.map(|at| at.saturating_duration_since(Instant::now()));
+        wake.into_iter().chain(dispatch).chain([LONGEST_SLEEP]).min().unwrap_or(LONGEST_SLEEP)
+    }
+
+    fn ask_ledgers(&mut self) {
+        let now = self.clock.now();
+        for uid in self.router.take_dirty(now) {
+            let began = std::time::Instant::now();
+            let Some(asked) = self.router.ask(&uid, now) else { continue };
+            self.metrics.synced(asked.mode, &asked.ops, began.elapsed());
+            self.take_ops(&uid, asked);
+        }
+        for Again { job_uid, call, repeats } in self.events.take_due(now) {
+            self.tell(&job_uid, call, repeats);
+        }
+    }
+
+    fn take_ops(&mut self, uid: &JobUid, asked: Asked) {
+        let Asked { target, mode, ops, is_over } = asked;
+        for op in ops {
+            match op.kind {
+                // Jobs of others are counted when they are seen, once.
+                OpKind::Record(Metric::External { .. }) => {}
+                OpKind::Record(metric) => self.metrics.record(mode, metric),
+                OpKind::EmitEvent(event) => {
+                    if let Some(call) = self.events.say(&target, &event, self.clock.now()) {
+                        self.tell(uid, call, 0);
+                    }
+                }
+                OpKind::LookUpPods => self.share_listing(&target, op.id),
+                kind => {
+                    let (lane, verb) = manner(&kind);
+                    let op = Op { id: op.id, kind };
+                    let job = &*target.job_name;
+                    tracing::debug!(job, op = op.id.0, "asked to {}", Wish(&op.kind));
+                    let what = What::Op(target.clone(), op);
+                    self.dispatch.push(uid, lane, Work { lane, verb, repeats: 0, what });
+                }
+            }
+        }
+        if is_over {
+            for call in self.events.forget(uid, self.clock.now()) {
+                self.tell(uid, call, 0);
+            }
+        }
+    }
+
+    fn tell(&mut self, uid: &JobUid, call: EventCall, repeats: u32) {
+        let (lane, verb) = (Lane::Event, Verb::Event);
+        let what = What::Tell(call);
+        self.dispatch.push(uid, lane, Work { lane, verb, repeats, what });
+    }
+
+    /// Lets a Job wait for a list of its namespace's Pods that begins after this.
+    fn share_listing(&mut self, target: &Target, id: OpId) {
+        let listings = self.listings.entry(target.namespace.clone()).or_default();
+        let asker = Asker { ledger: target.ledger, op: id };
+        listings.waiting.push((target.job_uid.clone(), asker));
+        if listings.served.is_empty() {
+            listings.served = std::mem::take(&mut listings.waiting);
+            self.list(&target.namespace);
+        }
+    }
+
+    fn list(&mut self, namespace: &Arc<str>) {
+        let served = self.listings.get(namespace).into_iter().flat_map(|it| &it.served);
+        let jobs = served.map(|(uid, _)| self.router.selection(uid)).collect();
+        let what = What::List(namespace.clone(), jobs);
+        let work = Work { lane: Lane::First, verb: Verb::List, repeats: 0, what };
+        // It waits as if it were a Job of its own.
+        self.dispatch.push(&format!("pods of {namespace}").into(), Lane::First, work);
+    }
+
+    fn start_calls(&mut self) {
+        let now = self.clock.now();
+        while let Some((job, work)) = self.dispatch.next(Instant::now()) {
+            if !self.is_wanted(&job, &work, now) {
+                self.dispatch.take_back();
+                continue;
+            }
+            let calls = self.calls.clone();
+            self.in_flight.spawn(async move {
+                let began = Instant::now();
+                let result = match &work.what {
+                    What::Op(target, op) => Finished::Op(calls.run(target, &op.kind).await),
+                    What::List(namespace, jobs) => {
+                        Finished::List(calls.list_pods(namespace, jobs).await)
+                    }
+                    What::Tell(call) => Finished::Tell(calls.tell(call).await),
+                };
+                Done { job, work, took: began.elapsed(), result }
+            });
+        }
+    }
+
+    /// Whether a call that had to wait is still to be made. Pods are created only as long as
+    /// their Job wants them; everything else does no harm.
+    fn is_wanted(&mut self, job: &JobUid, work: &Work, now: Timestamp) -> bool {
+        match &work.what {
+            What::Op(target, Op { id, kind: OpKind::CreatePod(_) }) => {
+                let asker = Asker { ledger: target.ledger, op: *id };
+                self.router.still_wants(job, asker, now)
+            }
+            What::Op(..) | What::List(..) | What::Tell(_) => true,
+        }
+    }
+
+    fn take_done(&mut self, done: Result<Done, tokio::task::JoinError>) {
+        let done = done.expect("calls do not panic, and are cancelled with us only");
+        let Done { job, mut work, took, result } = done;
+        let weather = result.weather();
+        self.metrics.called(work.verb, result.is_success(), took);
+        let sent = result.sent(&work.what);
+        self.dispatch.done(Instant::now(), work.verb, (took, sent), weather);
+        if matches!(weather, Weather::Busy(_)) && work.repeats < BUSY_REPEATS {
+            work.repeats += 1;
+            let lane = work.lane;
+            return self.dispatch.put_back(&job, lane, work);
+        }
+        match (work.what, result) {
+            (What::Op(target, op), Finished::Op(answer)) => {
+                let (job_name, id) = (&*target.job_name, op.id.0);
+                tracing::debug!(job = job_name, op = id, "{}", Word(&answer.outcome));
+                if let Some(seen) = answer.unreadable {
+                    self.router.cannot_read(&job, *seen);
+                }
+                let asker = Asker { ledger: target.ledger, op: op.id };
+                self.router.settle(&job, asker, answer.outcome);
+            }
+            (What::List(namespace, _), Finished::List(listing)) => {
+                self.take_listing(&namespace, listing);
+            }
+            (What::Tell(call), Finished::Tell(result)) => {
+                if let Err(failure) = result {
+                    let lost = Again { job_uid: job, call, repeats: work.repeats };
+                    self.events.take_failure(lost, &failure, self.clock.now());
+                }
+            }
+            (What::Op(..) | What::List(..) | What::Tell(_), _) => {
+                unreachable!("a call finishes as what it is")
+            }
+        }
+    }
+
+    fn take_listing(&mut self, namespace: &Arc<str>, listing: Result<Listing, Failure>) {
+        let Some(listings) = self.listings.get_mut(namespace) else { return };
+        let served = std::mem::take(&mut listings.served);
+        listings.served = std::mem::take(&mut listings.waiting);
+        let goes_on = !listings.served.is_empty();
+        match listing {
+            Ok(Listing { pods, version, .. }) => {
+                for ((uid, id), pods) in served.into_iter().zip(pods) {
+                    let pods = Outcome::Applied(Applied::Pods { pods, version });
+                    self.router.settle(&uid, id, pods);
+                }
+            }
+            Err(failure) => {
+                for (uid, id) in served {
+                    self.router.settle(&uid, id, failure.clone().outcome());
+                }
+            }
+        }
+        if goes_on {
+            self.list(namespace);
+        } else {
+            self.listings.remove(namespace);
+        }
+    }
+
+    /// Lets the calls under way end.
+    async fn finish_calls(&mut self) {
+        self.feeds.abort_all();
+        let all = async { while self.in_flight.join_next().await.is_some() {} };
+        if tokio::time::timeout(FAREWELL, all).await.is_err() {
+            tracing::debug!("some calls were still under way");
+        }
+    }
+}
+
+/// Where an op waits, and what it is like.
+fn manner(kind: &OpKind) -> (Lane, Verb) {
+    match kind {
+        OpKind::CreatePod(_) => (Lane::Create, Verb::Create),
+        OpKind::DeletePod(_) => (Lane::Pod, Verb::Delete),
+        OpKind::RemoveFinalizer(_) | OpKind::AdoptPod(_) | OpKind::ReleasePod(_) => {
+            (Lane::Pod, Verb::Patch)
+        }
+        OpKind::WriteStatus { .. } => (Lane::First, Verb::Status),
+        OpKind::LookUpJob | OpKind::LookUpPod(_) => (Lane::First, Verb::Get),
+        OpKind::LookUpPods => (Lane::First, Verb::List),
+        OpKind::EmitEvent(_) | OpKind::Record(_) => (Lane::Event, Verb::Event),
+    }
+}

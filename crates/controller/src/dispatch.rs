@@ -1,0 +1,535 @@
+//! Where all calls of all Jobs wait for their turn.
+//!
+//! ```text
+//!   Job a: status, look-ups │ creations │ Pods │ events ─┐
+//!   Job b: …                                             ├─ in turn ─▶ as many as the server bears
+//!   Job c: …                                            ─┘
+//! ```
+//!
+//! Jobs take turns, one call each, so that a Job with ten thousand calls holds up a Job with
+//! one by a single call. Within a Job, what others wait for goes first, and the rest takes
+//! turns too: removing finalizers does not wait until two thousand Pods are created.
+//!
+//! The server that is too busy is left alone, all of it; one that wants fewer Events (there is a
+//! plugin for that) still gets everything else. A call that hangs keeps its place for a while
+//! only: it says nothing of how many others the server bears.
+//!
+//! Nothing is repeated here but what the server has refused for being busy (429): it has done
+//! nothing then, whatever the call. Everything else is the ledger's to decide, which knows
+//! what may be asked twice.
+//!
+//! It must not know what the calls are.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::answer::Weather;
+use crate::limit::{Limit, Verb};
+
+/// How long nothing is sent after the server was too busy and did not say for how long: as
+/// long as kube-apiserver usually asks for.
+const BUSY_PAUSE: Duration = Duration::from_secs(1);
+
+/// The longest pause that a server can ask for.
+const MAX_PAUSE: Duration = Duration::from_secs(60);
+
+/// How long a call counts among those that the server works on: longer than any that is only
+/// slow, and a fraction of what a call may take at all.
+const HANGS_AFTER: Duration = Duration::from_secs(5);
+
+/// The fewest calls a second that can be asked for: with one every ten seconds a Job still ends.
+const LEAST_PER_SECOND: f64 = 0.1;
+
+/// What waits for what within a Job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lane {
+    /// Goes before everything else: statuses and look-ups, which others wait for.
+    First,
+    /// Creations.
+    Create,
+    /// What is done to a Pod.
+    Pod,
+    /// Events.
+    Event,
+}
+
+/// The lanes that take turns, Events last.
+const IN_TURN: usize = 3;
+const EVENTS: usize = IN_TURN - 1;
+
+/// Calls that wait.
+#[derive(Debug)]
+pub(crate) struct Dispatch<W> {
+    queues: HashMap<Arc<str>, Queue<W>>,
+    /// The Jobs with calls that wait, the next one first.
+    turns: VecDeque<Arc<str>>,
+    /// The Jobs with nothing but Events that wait, while none are to be sent.
+    quiet: Vec<Arc<str>>,
+    waiting: usize,
+    /// When the calls under way were begun, the oldest first.
+    began: VecDeque<Instant>,
+    most: usize,
+    limit: Limit,
+    tokens: Option<Tokens>,
+    paused_until: Option<Instant>,
+    events_paused_until: Option<Instant>,
+}
+
+#[derive(Debug)]
+struct Queue<W> {
+    first: VecDeque<W>,
+    in_turn: [VecDeque<W>; IN_TURN],
+    next: usize,
+    /// Whether the Job is among those that take turns.
+    has_turn: bool,
+}
+
+/// A limit on calls a second: up to a second's worth at once.
+#[derive(Debug)]
+struct Tokens {
+    per_second: f64,
+    left: f64,
+    at: Instant,
+}
+
+impl<W> Dispatch<W> {
+    /// Nothing waits yet. A `qps` that is no number of calls, or next to none, is the least
+    /// that can be asked for: who wants a limit never gets none, unless it is infinite.
+    pub(crate) fn new(max_inflight: usize, qps: Option<f64>, now: Instant) -> Self {
+        let tokens = qps.filter(|qps| *qps != f64::INFINITY).map(|qps| {
+            // `max` takes the number where the other is none.
+            let per_second = qps.max(LEAST_PER_SECOND);
+            if per_second != qps {
+                tracing::warn!("{qps} calls a second cannot be had: {per_second} are made");
+            }
+            Tokens { per_second, left: per_second.max(1.0), at: now }
+        });
+        Dispatch {
+            queues: HashMap::new(),
+            turns: VecDeque::new(),
+            quiet: Vec::new(),
+            waiting: 0,
+            began: VecDeque::new(),
+            most: max_inflight.max(1),
+            limit: Limit::new(max_inflight),
+            tokens,
+            paused_until: None,
+            events_paused_until: None,
+        }
+    }
+
+    /// Lets a call of a Job wait for its turn.
+    pub(crate) fn push(&mut self, job: &Arc<str>, lane: Lane, work: W) {
+        self.lane(job, lane).push_back(work);
+    }
+
+    /// Puts back a call that the server was too busy for: it goes before its like.
+    pub(crate) fn put_back(&mut self, job: &Arc<str>, lane: Lane, work: W) {
+        self.lane(job, lane).push_front(work);
+    }
+
+    fn lane(&mut self, job: &Arc<str>, lane: Lane) -> &mut VecDeque<W> {
+        self.waiting += 1;
+        let queue = self.queues.entry(job.clone()).or_default();
+        if !queue.has_turn && (lane != Lane::Event || queue.is_empty()) {
+            queue.has_turn = true;
+            self.turns.push_back(job.clone());
+        }
+        match lane {
+            Lane::First => &mut queue.first,
+            Lane::Create => &mut queue.in_turn[0],
+            Lane::Pod => &mut queue.in_turn[1],
+            Lane::Event => &mut queue.in_turn[EVENTS],
+        }
+    }
+
+    /// The next call to send, if one may be sent now.
+    pub(crate) fn next(&mut self, now: Instant) -> Option<(Arc<str>, W)> {
+        self.paused_until = self.paused_until.filter(|until| *until > now);
+        self.wake_events(now);
+        let is_open = self.paused_until.is_none() && self.has_room(now);
+        if !is_open || !self.find_turn() || !self.take_token(now) {
+            return None;
+        }
+        let job = self.turns.pop_front().expect("somebody waits");
+        let queue = self.queues.get_mut(&job).expect("a Job that has its turn has a queue");
+        let has_events = self.events_paused_until.is_none();
+        let work = queue.pop(has_events).expect("a Job that has its turn has a call");
+        if queue.is_empty() {
+            self.queues.remove(&job);
+        } else {
+            self.turns.push_back(job.clone());
+        }
+        self.waiting -= 1;
+        self.began.push_back(now);
+        Some((job, work))
+    }
+
+    /// Takes back the call that was the next, and need not be made after all.
+    pub(crate) fn take_back(&mut self) {
+        self.began.pop_back();
+        if let Some(tokens) = &mut self.tokens {
+            tokens.left += 1.0;
+        }
+    }
+
+    /// Gives those with Events their turn again, once they may be sent.
+    fn wake_events(&mut self, now: Instant) {
+        if self.events_paused_until.is_none_or(|until| until > now) {
+            return;
+        }
+        self.events_paused_until = None;
+        for job in self.quiet.drain(..) {
+            if let Some(queue) = self.queues.get_mut(&job)
+                && !queue.has_turn
+            {
+                queue.has_turn = true;
+                self.turns.push_back(job);
+            }
+        }
+    }
+
+    /// Goes to the next Job that has a call which may be sent, if there is one. Those that have
+    /// none lose their turn, so that nobody looks at them twice.
+    fn find_turn(&mut self) -> bool {
+        let has_events = self.events_paused_until.is_none();
+        while let Some(job) = self.turns.front() {
+            let queue = self.queues.get_mut(job).expect("a Job that has its turn has a queue");
+            if has_events || !queue.has_only_events() {
+                return true;
+            }
+            queue.has_turn = false;
+            self.quiet.extend(self.turns.pop_front());
+        }
+        false
+    }
+
+    /// Whether the server bears another call. Those that hang are not its work, but as many as
+    /// there may be at all there are at most.
+    fn has_room(&self, now: Instant) -> bool {
+        let hanging = self.began.partition_point(|began| now - *began >= HANGS_AFTER);
+        let working = self.began.len() - hanging;
+        working < self.limit.calls() && self.began.len() < self.most
+    }
+
+    /// Takes note of the answer to a call, which was `sent` requests one after another.
+    pub(crate) fn done(
+        &mut self,
+        now: Instant,
+        verb: Verb,
+        (took, sent): (Duration, u32),
+        weather: Weather,
+    ) {
+        let in_flight = self.began.len();
+        self.forget_call(now, took);
+        if let Some(tokens) = &mut self.tokens {
+            // One was paid for before; the others are paid for by those that come after.
+            tokens.left -= f64::from(sent.max(1) - 1);
+        }
+        let took = took / sent.max(1);
+        match (verb, weather) {
+            (Verb::Event, Weather::Busy(asked)) => {
+                let until = self.events_paused_until.max(Some(pause_end(now, asked)));
+                self.events_paused_until = until;
+            }
+            (_, Weather::Busy(asked)) => {
+                self.paused_until = self.paused_until.max(Some(pause_end(now, asked)));
+                self.limit.note(now, verb, took, weather, in_flight);
+            }
+            (_, Weather::Fine | Weather::Trouble) => {
+                self.limit.note(now, verb, took, weather, in_flight);
+            }
+        }
+    }
+
+    /// Takes out the call that has ended: the last that was begun as long ago as this one.
+    fn forget_call(&mut self, now: Instant, took: Duration) {
+        let began = now.checked_sub(took).unwrap_or(now);
+        let older = self.began.partition_point(|at| *at <= began);
+        self.began.remove(older.saturating_sub(1)).expect("a call that ends was begun");
+    }
+
+    /// When to ask again, if a call waits for nothing but the time.
+    pub(crate) fn wake_at(&self, now: Instant) -> Option<Instant> {
+        let room = match self.has_room(now) {
+            true => None,
+            false => Some(self.next_hanging(now)?),
+        };
+        let is_quiet = self.turns.is_empty();
+        if is_quiet && self.quiet.is_empty() {
+            return None;
+        }
+        let events = self.events_paused_until.filter(|_| is_quiet);
+        let token = self.tokens.as_ref().and_then(|tokens| tokens.next_at(now));
+        self.paused_until.max(token).max(room).max(events)
+    }
+
+    /// When the next call will count as one that hangs, if that makes room.
+    fn next_hanging(&self, now: Instant) -> Option<Instant> {
+        if self.began.len() >= self.most {
+            return None;
+        }
+        let ends = self.began.iter().map(|began| *began + HANGS_AFTER);
+        ends.into_iter().find(|end| *end > now)
+    }
+
+    /// How many calls wait.
+    pub(crate) fn waiting(&self) -> usize {
+        self.waiting
+    }
+
+    /// How many calls are under way.
+    pub(crate) fn in_flight(&self) -> usize {
+        self.began.len()
+    }
+
+    /// How many may be.
+    pub(crate) fn limit(&self) -> usize {
+        self.limit.calls()
+    }
+
+    fn take_token(&mut self, now: Instant) -> bool {
+        let Some(tokens) = &mut self.tokens else {
+            return true;
+        };
+        let earned = now.duration_since(tokens.at).as_secs_f64() * tokens.per_second;
+        tokens.left = (tokens.left + earned).min(tokens.per_second.max(1.0));
+        tokens.at = now;
+        if tokens.left < 1.0 {
+            return false;
+        }
+        tokens.left -= 1.0;
+        true
+    }
+}
+
+/// Until when a server is left alone that has asked for it.
+fn pause_end(now: Instant, asked: Option<Duration>) -> Instant {
+    now + asked.unwrap_or(BUSY_PAUSE).min(MAX_PAUSE)
+}
+
+impl<W> Default for Queue<W> {
+    fn default() -> Self {
+        Queue { first: VecDeque::new(), in_turn: Default::default(), next: 0, has_turn: false }
+    }
+}
+
+impl<W> Queue<W> {
+    fn pop(&mut self, has_events: bool) -> Option<W> {
+        if let Some(work) = self.first.pop_front() {
+            return Some(work);
+        }
+        for step in 0..IN_TURN {
+            let lane = (self.next + step) % IN_TURN;
+            if lane == EVENTS && !has_events {
+                continue;
+            }
+            if let Some(work) = self.in_turn[lane].pop_front() {
+                self.next = (lane + 1) % IN_TURN;
+                return Some(work);
+            }
+        }
+        None
+    }
+
+    fn is_empty(&self) -> bool {
+        self.has_only_events() && self.in_turn[EVENTS].is_empty()
+    }
+
+    /// Whether nothing else is there; or nothing at all.
+    fn has_only_events(&self) -> bool {
+        self.first.is_empty() && self.in_turn[..EVENTS].iter().all(VecDeque::is_empty)
+    }
+}
+
+impl Tokens {
+    fn next_at(&self, now: Instant) -> Option<Instant> {
+        let missing = 1.0 - self.left;
+        (missing > 0.0).then(|| {
+            // A nanosecond more than it takes, so that rounding does not wake for nothing.
+            let wait = Duration::from_secs_f64(missing / self.per_second);
+            (self.at + wait + Duration::from_nanos(1)).max(now)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const QUICK: Duration = Duration::from_millis(1);
+
+    fn drain(dispatch: &mut Dispatch<u32>, now: Instant) -> Vec<u32> {
+        std::iter::from_fn(|| dispatch.next(now).map(|(_, work)| work)).collect()
+    }
+
+    #[test]
+    fn a_job_with_one_call_waits_for_one_call_of_each_other() {
+        let now = Instant::now();
+        let mut dispatch = Dispatch::new(100, None, now);
+        let (huge, small) = (Arc::from("huge"), Arc::from("small"));
+        (0..1000).for_each(|work| dispatch.push(&huge, Lane::Create, work));
+        dispatch.push(&small, Lane::Create, 7777);
+        let sent = drain(&mut dispatch, now);
+        assert_eq!(sent[..3], [0, 7777, 1]);
+        assert_eq!((sent.len(), dispatch.in_flight(), dispatch.waiting()), (16, 16, 985));
+    }
+
+    #[test]
+    fn within_a_job_the_status_goes_first_and_the_rest_takes_turns() {
+        let now = Instant::now();
+        let mut dispatch = Dispatch::new(100, None, now);
+        let job = Arc::from("job");
+        for work in [10, 11, 12] {
+            dispatch.push(&job, Lane::Create, work);
+        }
+        for work in [20, 21] {
+            dispatch.push(&job, Lane::Pod, work);
+        }
+        dispatch.push(&job, Lane::Event, 30);
+        dispatch.push(&job, Lane::First, 1);
+        assert_eq!(drain(&mut dispatch, now), [1, 10, 20, 30, 11, 21, 12]);
+    }
+
+    #[test]
+    fn a_server_that_asks_for_time_is_left_alone_for_that_time() {
+        let mut now = Instant::now();
+        let mut dispatch = Dispatch::new(100, None, now);
+        let job = Arc::from("job");
+        dispatch.push(&job, Lane::Pod, 1);
+        dispatch.push(&job, Lane::Pod, 2);
+        assert_eq!(dispatch.next(now).expect("a call").1, 1);
+        let asked = Duration::from_secs(3);
+        dispatch.done(now, Verb::Patch, (QUICK, 1), Weather::Busy(Some(asked)));
+        dispatch.put_back(&job, Lane::Pod, 1);
+        assert!(dispatch.next(now).is_none());
+        assert_eq!(dispatch.wake_at(now), Some(now + asked));
+        now += asked;
+        assert_eq!(drain(&mut dispatch, now), [1, 2]);
+    }
+
+    #[test]
+    fn a_cautious_operator_gets_no_more_calls_a_second_than_asked_for() {
+        let start = Instant::now();
+        let mut now = start;
+        let mut dispatch = Dispatch::new(100, Some(5.0), now);
+        let job = Arc::from("job");
+        (0..20).for_each(|work| dispatch.push(&job, Lane::Create, work));
+        let mut sent = drain(&mut dispatch, now).len();
+        assert_eq!(sent, 5);
+        while sent < 20 {
+            now = dispatch.wake_at(now).expect("it waits for the time");
+            let more = drain(&mut dispatch, now).len();
+            (0..more).for_each(|_| dispatch.done(now, Verb::Create, (QUICK, 1), Weather::Fine));
+            sent += more;
+        }
+        let took = now.duration_since(start).as_secs_f64();
+        assert!((2.9..3.2).contains(&took), "{took}");
+    }
+
+    #[test]
+    fn a_server_that_wants_fewer_events_gets_everything_else() {
+        let mut now = Instant::now();
+        let mut dispatch = Dispatch::new(100, None, now);
+        let (chatty, quiet) = (Arc::from("chatty"), Arc::from("quiet"));
+        (0..2).for_each(|work| dispatch.push(&chatty, Lane::Event, work));
+        assert_eq!(dispatch.next(now).expect("a call").1, 0);
+        let limit = dispatch.limit();
+        dispatch.done(now, Verb::Event, (QUICK, 1), Weather::Busy(Some(Duration::from_secs(3))));
+        dispatch.put_back(&chatty, Lane::Event, 0);
+        assert_eq!(dispatch.limit(), limit, "Events say nothing of the rest");
+        dispatch.push(&quiet, Lane::Create, 10);
+        dispatch.push(&quiet, Lane::Event, 11);
+        assert_eq!(drain(&mut dispatch, now), [10]);
+        dispatch.push(&chatty, Lane::Pod, 20);
+        assert_eq!(drain(&mut dispatch, now), [20]);
+        assert_eq!(dispatch.wake_at(now), Some(now + Duration::from_secs(3)));
+        assert_eq!((dispatch.waiting(), dispatch.in_flight()), (3, 2));
+        now += Duration::from_secs(3);
+        let mut events = drain(&mut dispatch, now);
+        events.sort_unstable();
+        assert_eq!(events, [0, 1, 11]);
+        assert_eq!(dispatch.waiting(), 0);
+        assert!(dispatch.queues.is_empty() && dispatch.turns.is_empty());
+    }
+
+    #[test]
+    fn a_call_that_hangs_holds_up_nobody() {
+        let start = Instant::now();
+        let mut dispatch = Dispatch::new(4, None, start);
+        let job = Arc::from("job");
+        // Trouble takes the limit down to one.
+        for second in 0..10 {
+            dispatch.push(&job, Lane::Create, 0);
+            let now = start + Duration::from_secs(second);
+            assert!(dispatch.next(now).is_some());
+            dispatch.done(now, Verb::Create, (QUICK, 1), Weather::Trouble);
+        }
+        let mut now = start + Duration::from_secs(10);
+        assert_eq!(dispatch.limit(), 1);
+        (1..=9).for_each(|work| dispatch.push(&job, Lane::Create, work));
+        assert_eq!(drain(&mut dispatch, now), [1]);
+        let began = now;
+        now = dispatch.wake_at(now).expect("it does not wait for the answer alone");
+        assert_eq!(now, began + HANGS_AFTER);
+        assert_eq!(drain(&mut dispatch, now), [2]);
+        // The others go on beside it, one at a time.
+        dispatch.done(now, Verb::Create, (Duration::ZERO, 1), Weather::Trouble);
+        assert_eq!(drain(&mut dispatch, now), [3]);
+        // Where all hang there are as many as there may be, and no more.
+        for _ in 0..2 {
+            now += HANGS_AFTER;
+            assert_eq!(drain(&mut dispatch, now).len(), 1);
+        }
+        assert_eq!((dispatch.in_flight(), dispatch.wake_at(now)), (4, None));
+    }
+
+    #[test]
+    fn a_call_of_many_requests_is_paid_for_as_many() {
+        let mut now = Instant::now();
+        let mut dispatch = Dispatch::new(100, Some(1.0), now);
+        let job = Arc::from("job");
+        (0..2).for_each(|work| dispatch.push(&job, Lane::First, work));
+        assert_eq!(drain(&mut dispatch, now), [0]);
+        now += Duration::from_secs(1);
+        dispatch.done(now, Verb::List, (Duration::from_secs(1), 5), Weather::Fine);
+        assert!(dispatch.next(now).is_none(), "a second has paid for one of five");
+        let next = dispatch.wake_at(now).expect("it waits for the time");
+        assert_eq!((next - now).as_secs(), 4);
+        assert_eq!(drain(&mut dispatch, next), [1]);
+    }
+
+    #[test]
+    fn a_limit_that_is_no_number_of_calls_is_still_one() {
+        for qps in [f64::NAN, -1.0, 0.0, 1e-300, f64::NEG_INFINITY] {
+            let now = Instant::now();
+            let mut dispatch = Dispatch::new(100, Some(qps), now);
+            let job = Arc::from("job");
+            (0..9).for_each(|work| dispatch.push(&job, Lane::Create, work));
+            assert_eq!(drain(&mut dispatch, now).len(), 1, "{qps}");
+            let next = dispatch.wake_at(now).expect("it waits for the time");
+            assert!(next - now <= Duration::from_secs(11), "{qps}: {:?}", next - now);
+            assert_eq!(drain(&mut dispatch, next).len(), 1, "{qps}");
+        }
+        let now = Instant::now();
+        let mut dispatch = Dispatch::new(100, Some(f64::INFINITY), now);
+        let job = Arc::from("job");
+        (0..9).for_each(|work| dispatch.push(&job, Lane::Create, work));
+        assert_eq!(drain(&mut dispatch, now).len(), 9);
+    }
+
+    #[test]
+    fn the_limit_holds_whatever_waits() {
+        let now = Instant::now();
+        let mut dispatch = Dispatch::new(3, None, now);
+        let job = Arc::from("job");
+        (0..9).for_each(|work| dispatch.push(&job, Lane::Create, work));
+        assert_eq!(drain(&mut dispatch, now), [0, 1, 2]);
+        assert_eq!(dispatch.wake_at(now), None, "an answer wakes it, not the time");
+        dispatch.done(now, Verb::Create, (QUICK, 1), Weather::Fine);
+        assert_eq!(drain(&mut dispatch, now), [3]);
+    }
+}

@@ -1,0 +1,103 @@
+//! A Job as the controller reads it.
+
+use k8s_openapi::api::batch::v1::Job;
+use stint_api::closed_set::JobConditionType;
+use stint_api::view::{JobView, JobViewError, ManagedBy};
+
+use crate::odd::{Odd, OddMeta};
+use crate::path;
+
+/// A Job that was seen.
+#[derive(Clone, Debug)]
+pub(crate) struct SeenJob {
+    pub(crate) namespace: String,
+    pub(crate) name: String,
+    pub(crate) uid: String,
+    pub(crate) version: u64,
+    /// Whose it is, also where the rest cannot be read.
+    pub(crate) managed_by: ManagedBy,
+    pub(crate) view: Result<Box<JobView>, JobViewError>,
+}
+
+impl SeenJob {
+    /// Reads a Job as the API sends it.
+    pub(crate) fn read(job: &Job) -> Self {
+        let meta = &job.metadata;
+        let managed_by = job.spec.as_ref().and_then(|spec| spec.managed_by.as_ref());
+        SeenJob {
+            namespace: meta.namespace.clone().unwrap_or_default(),
+            name: meta.name.clone().unwrap_or_default(),
+            uid: meta.uid.clone().unwrap_or_default(),
+            version: path::version(meta.resource_version.as_deref()),
+            managed_by: ManagedBy::parse(managed_by.map(String::as_str)),
+            view: JobView::parse(job).map(Box::new),
+        }
+    }
+}
+
+impl From<Odd> for SeenJob {
+    fn from(odd: Odd) -> Self {
+        let (version, managed_by) = (odd.version(), ManagedBy::parse(odd.managed_by()));
+        let OddMeta { namespace, name, uid, .. } = odd.metadata;
+        SeenJob { namespace, name, uid, version, managed_by, view: Err(JobViewError::Malformed) }
+    }
+}
+
+/// How a Job stands, for a line in the log whenever that changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// Nobody has begun it.
+    New,
+    /// It runs.
+    Running,
+    /// It is held.
+    Suspended,
+    /// It has what it takes to be complete.
+    Completing,
+    /// It will fail.
+    Failing,
+    /// It is complete.
+    Complete,
+    /// It has failed.
+    Failed,
+    /// It is being deleted.
+    Deleted,
+}
+
+impl Standing {
+    /// How this Job stands, and why.
+    pub(crate) fn of(job: &JobView) -> (Self, &str) {
+        use JobConditionType as Type;
+        let standings = [
+            (Type::Complete, Standing::Complete),
+            (Type::Failed, Standing::Failed),
+            (Type::SuccessCriteriaMet, Standing::Completing),
+            (Type::FailureTarget, Standing::Failing),
+            (Type::Suspended, Standing::Suspended),
+        ];
+        let (kind, standing) = match standings.iter().find(|(kind, _)| job.status.is_true(*kind)) {
+            Some((kind, standing)) => (Some(*kind), *standing),
+            None if job.deleted.is_some() => (None, Standing::Deleted),
+            None if job.status.start_time.is_none() => (None, Standing::New),
+            None => (None, Standing::Running),
+        };
+        let is_meant = |name: &str| kind.is_some_and(|kind| kind.as_str() == name);
+        let condition = job.status.conditions.iter().find(|condition| is_meant(&condition.type_));
+        let reason = condition.and_then(|condition| condition.reason.as_deref());
+        (standing, reason.unwrap_or_default())
+    }
+
+    /// What a log says.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Standing::New => "new",
+            Standing::Running => "running",
+            Standing::Suspended => "suspended",
+            Standing::Completing => "completing",
+            Standing::Failing => "failing",
+            Standing::Complete => "complete",
+            Standing::Failed => "failed",
+            Standing::Deleted => "being deleted",
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! The Job controller: watches in, ledgers, writes out.
+//!
+//! ```text
+//!   API ──feed──▶ router ──▶ ledgers ──ops──▶ dispatch ──calls──▶ API
+//!                   ▲                            │
+//!                   └────────── outcomes ────────┘
+//! ```
+//!
+//! What a Job needs is decided in its ledger and nowhere else. This crate brings it the news,
+//! carries its ops out, fairly among Jobs and as fast as the API server bears, and tells it
+//! what came of them. It must not know storage or processes.
+
+mod answer;
+mod calls;
+mod clock;
+mod config;
+mod controller;
+mod dispatch;
+mod events;
+mod feed;
+mod job;
+mod labels;
+mod limit;
+mod metrics;
+mod mould;
+mod odd;
+mod path;
+mod pod;
+mod router;
+mod selection;
+mod words;
+
+pub use clock::Clock;
+pub use config::{Config, MAX_IN_FLIGHT};
+pub use controller::Controller;
+pub use metrics::Metrics;
+pub use stint_ledger::backoff::BackoffDelays;

@@ -1,0 +1,353 @@
+//! What the controller counts: under the names of Kubernetes' own Job controller, so that
+//! dashboards work, and some of its own. It must not know who reads them.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::registry::Registry;
+use stint_api::closed_set::PodFailurePolicyAction;
+use stint_ledger::metric::{CreationReason, Metric};
+use stint_ledger::op::{Op, OpKind};
+
+use crate::limit::Verb;
+
+/// The counters. Clones are handles to the same ones.
+#[derive(Clone, Debug)]
+pub struct Metrics {
+    inner: Arc<Inner>,
+}
+
+type Durations<L> = Family<L, Histogram, fn() -> Histogram>;
+type Count = Gauge<u64, AtomicU64>;
+
+#[derive(Debug)]
+struct Inner {
+    registry: Registry,
+    sync_durations: Durations<Sync>,
+    syncs: Family<Sync, Counter>,
+    jobs_finished: Family<JobFinished, Counter>,
+    pods_finished: Family<ModeResult, Counter>,
+    indexes_finished: Family<IndexFinished, Counter>,
+    failures_handled: Family<Action, Counter>,
+    finalizers: Family<FinalizerEvent, Counter>,
+    creations: Family<Creation, Counter>,
+    external: Family<External, Counter>,
+    call_durations: Durations<Call>,
+    waiting: Count,
+    in_flight: Count,
+    limit: Count,
+    jobs_held: Count,
+    pods_held: Count,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Sync {
+    completion_mode: &'static str,
+    result: &'static str,
+    action: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct JobFinished {
+    completion_mode: &'static str,
+    result: &'static str,
+    reason: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ModeResult {
+    completion_mode: &'static str,
+    result: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+#[allow(non_snake_case)]
+struct IndexFinished {
+    status: &'static str,
+    /// Spelt as dashboards know it.
+    backoffLimit: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Action {
+    action: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct FinalizerEvent {
+    event: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Creation {
+    reason: &'static str,
+    status: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct External {
+    controller_name: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Call {
+    verb: &'static str,
+    result: &'static str,
+}
+
+/// Kubernetes' own buckets: 4 ms doubling, 15 of them.
+fn sync_histogram() -> Histogram {
+    Histogram::new(exponential_buckets(0.004, 2.0, 15))
+}
+
+/// From a call within the process to one that times out: 0.1 ms, four times as much each.
+fn call_histogram() -> Histogram {
+    Histogram::new(exponential_buckets(0.0001, 4.0, 11))
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Metrics::new()
+    }
+}
+
+impl Metrics {
+    /// Nothing has been counted yet.
+    pub fn new() -> Self {
+        let mut inner = Inner {
+            registry: Registry::default(),
+            sync_durations: Family::new_with_constructor(sync_histogram),
+            syncs: Family::default(),
+            jobs_finished: Family::default(),
+            pods_finished: Family::default(),
+            indexes_finished: Family::default(),
+            failures_handled: Family::default(),
+            finalizers: Family::default(),
+            creations: Family::default(),
+            external: Family::default(),
+            call_durations: Family::new_with_constructor(call_histogram),
+            waiting: Count::default(),
+            in_flight: Count::default(),
+            limit: Count::default(),
+            jobs_held: Count::default(),
+            pods_held: Count::default(),
+        };
+        inner.register_upstream();
+        inner.register_own();
+        Metrics { inner: Arc::new(inner) }
+    }
+
+    /// All of them in the text form of Prometheus.
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        encode(&mut text, &self.inner.registry).expect("a String takes every text");
+        text
+    }
+
+    /// A ledger was asked.
+    pub(crate) fn synced(&self, completion_mode: &'static str, ops: &[Op], took: Duration) {
+        let labels = Sync { completion_mode, result: "success", action: action(ops) };
+        self.inner.syncs.get_or_create(&labels).inc();
+        self.inner.sync_durations.get_or_create(&labels).observe(took.as_secs_f64());
+    }
+
+    /// A call was answered.
+    pub(crate) fn called(&self, verb: Verb, is_success: bool, took: Duration) {
+        let labels = Call { verb: verb.name(), result: result(is_success, "success", "failure") };
+        self.inner.call_durations.get_or_create(&labels).observe(took.as_secs_f64());
+    }
+
+    /// How much there is.
+    pub(crate) fn set_depths(&self, waiting: usize, in_flight: usize, limit: usize) {
+        self.inner.waiting.set(waiting as u64);
+        self.inner.in_flight.set(in_flight as u64);
+        self.inner.limit.set(limit as u64);
+    }
+
+    /// How many Jobs and Pods are held.
+    pub(crate) fn set_held(&self, jobs: usize, pods: usize) {
+        self.inner.jobs_held.set(jobs as u64);
+        self.inner.pods_held.set(pods as u64);
+    }
+
+    /// Adds what a ledger has counted.
+    pub(crate) fn record(&self, completion_mode: &'static str, metric: Metric) {
+        let inner = &self.inner;
+        match metric {
+            Metric::JobFinished { is_success, reason } => {
+                let result = result(is_success, "succeeded", "failed");
+                let labels = JobFinished { completion_mode, result, reason: reason.into_owned() };
+                inner.jobs_finished.get_or_create(&labels).inc();
+            }
+            Metric::PodsFinished { is_success, count } => {
+                let result = result(is_success, "succeeded", "failed");
+                let labels = ModeResult { completion_mode, result };
+                inner.pods_finished.get_or_create(&labels).inc_by(count);
+            }
+            Metric::IndexesFinished { is_success, is_per_index, count } => {
+                let labels = IndexFinished {
+                    status: result(is_success, "succeeded", "failed"),
+                    backoffLimit: result(is_per_index, "perIndex", "global"),
+                };
+                inner.indexes_finished.get_or_create(&labels).inc_by(count);
+            }
+            Metric::FailureHandled(action) => {
+                let action = match action {
+                    PodFailurePolicyAction::FailJob => "FailJob",
+                    PodFailurePolicyAction::FailIndex => "FailIndex",
+                    PodFailurePolicyAction::Ignore => "Ignore",
+                    PodFailurePolicyAction::Count => "Count",
+                };
+                inner.failures_handled.get_or_create(&Action { action }).inc();
+            }
+            Metric::FinalizerHeld => {
+                inner.finalizers.get_or_create(&FinalizerEvent { event: "add" }).inc();
+            }
+            Metric::FinalizerGone => {
+                inner.finalizers.get_or_create(&FinalizerEvent { event: "delete" }).inc();
+            }
+            Metric::PodCreation { reason, is_success } => {
+                let reason = match reason {
+                    CreationReason::New => "new",
+                    CreationReason::RecreateTerminatingOrFailed => "recreate_terminating_or_failed",
+                    CreationReason::RecreateFailed => "recreate_failed",
+                };
+                let status = result(is_success, "succeeded", "failed");
+                inner.creations.get_or_create(&Creation { reason, status }).inc();
+            }
+            Metric::External { controller } => {
+                let labels = External { controller_name: controller };
+                inner.external.get_or_create(&labels).inc();
+            }
+        }
+    }
+}
+
+impl Inner {
+    fn register_upstream(&mut self) {
+        let registry = self.registry.sub_registry_with_prefix("job_controller");
+        registry.register(
+            "job_sync_duration_seconds",
+            "How long it took to find out what to do for a Job",
+            self.sync_durations.clone(),
+        );
+        registry.register("job_syncs", "How often that was done", self.syncs.clone());
+        registry.register("jobs_finished", "Jobs that finished", self.jobs_finished.clone());
+        registry.register(
+            "job_pods_finished",
+            "Pods that were counted",
+            self.pods_finished.clone(),
+        );
+        registry.register(
+            "job_finished_indexes",
+            "Indexes that finished",
+            self.indexes_finished.clone(),
+        );
+        registry.register(
+            "pod_failures_handled_by_failure_policy",
+            "Failed Pods by what the Pod failure policy did with them",
+            self.failures_handled.clone(),
+        );
+        registry.register(
+            "terminated_pods_tracking_finalizer",
+            "Pods that ended with the tracking finalizer, and lost it",
+            self.finalizers.clone(),
+        );
+        registry.register(
+            "job_pods_creation",
+            "Pods that were asked for, by what for",
+            self.creations.clone(),
+        );
+        registry.register(
+            "jobs_by_external_controller",
+            "Jobs that another controller runs",
+            self.external.clone(),
+        );
+    }
+
+    fn register_own(&mut self) {
+        let registry = self.registry.sub_registry_with_prefix("stint_controller");
+        registry.register(
+            "call_duration_seconds",
+            "How long API calls took, by verb",
+            self.call_durations.clone(),
+        );
+        registry.register("calls_waiting", "API calls that wait", self.waiting.clone());
+        registry.register("calls_in_flight", "API calls under way", self.in_flight.clone());
+        registry.register(
+            "calls_in_flight_limit",
+            "API calls that the server bears at once",
+            self.limit.clone(),
+        );
+        registry.register("jobs_held", "Jobs with a ledger", self.jobs_held.clone());
+        registry.register("pods_held", "Pods that are known", self.pods_held.clone());
+    }
+}
+
+/// What was done for a Job, in upstream's words.
+fn action(ops: &[Op]) -> &'static str {
+    let has = |is_meant: fn(&OpKind) -> bool| ops.iter().any(|op| is_meant(&op.kind));
+    if has(|kind| matches!(kind, OpKind::CreatePod(_))) {
+        "pods_created"
+    } else if has(|kind| matches!(kind, OpKind::DeletePod(_))) {
+        "pods_deleted"
+    } else if has(|kind| matches!(kind, OpKind::RemoveFinalizer(_))) {
+        "tracking"
+    } else {
+        "reconciling"
+    }
+}
+
+fn result(is_so: bool, yes: &'static str, no: &'static str) -> &'static str {
+    if is_so { yes } else { no }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_names_are_those_that_dashboards_know() {
+        let metrics = Metrics::new();
+        let told = [
+            Metric::JobFinished { is_success: false, reason: "DeadlineExceeded".into() },
+            Metric::JobFinished { is_success: true, reason: "SuccessPolicy".into() },
+            Metric::PodsFinished { is_success: true, count: 3 },
+            Metric::IndexesFinished { is_success: true, is_per_index: true, count: 2 },
+            Metric::FailureHandled(PodFailurePolicyAction::Ignore),
+            Metric::FinalizerHeld,
+            Metric::PodCreation { reason: CreationReason::New, is_success: true },
+            Metric::External { controller: "a.b/c".to_owned() },
+        ];
+        for metric in told {
+            metrics.record("Indexed", metric);
+        }
+        metrics.synced("Indexed", &[], Duration::from_millis(1));
+        metrics.called(Verb::Create, true, Duration::from_millis(1));
+        let text = metrics.text();
+        let lines = [
+            r#"job_controller_jobs_finished_total{completion_mode="Indexed",result="failed",reason="DeadlineExceeded"} 1"#,
+            r#"job_controller_jobs_finished_total{completion_mode="Indexed",result="succeeded",reason="SuccessPolicy"} 1"#,
+            r#"job_controller_job_pods_finished_total{completion_mode="Indexed",result="succeeded"} 3"#,
+            r#"job_controller_job_finished_indexes_total{status="succeeded",backoffLimit="perIndex"} 2"#,
+            r#"job_controller_pod_failures_handled_by_failure_policy_total{action="Ignore"} 1"#,
+            r#"job_controller_terminated_pods_tracking_finalizer_total{event="add"} 1"#,
+            r#"job_controller_job_pods_creation_total{reason="new",status="succeeded"} 1"#,
+            r#"job_controller_jobs_by_external_controller_total{controller_name="a.b/c"} 1"#,
+            r#"job_controller_job_syncs_total{completion_mode="Indexed",result="success",action="reconciling"} 1"#,
+            r#"job_controller_job_sync_duration_seconds_bucket{le="0.004",completion_mode="Indexed",result="success",action="reconciling"} 1"#,
+            "stint_controller_calls_waiting 0",
+            "stint_controller_pods_held 0",
+        ];
+        for line in lines {
+            assert!(text.contains(line), "{line} is not in\n{text}");
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! What is told of Pods, and to whom.
+
+use std::collections::HashSet;
+
+use stint_ledger::event::Event;
+
+use super::entry::Entry;
+use super::{JobUid, Router};
+use crate::pod::SeenPod;
+
+/// Which ledgers were told of a Pod, and as of when.
+#[derive(Debug)]
+pub(super) struct Route {
+    version: u64,
+    told: Told,
+}
+
+/// Almost always one.
+#[derive(Debug)]
+pub(super) enum Told {
+    One(JobUid),
+    Many(Box<[JobUid]>),
+}
+
+impl Router {
+    /// What was known and is not in a list is gone as of that list.
+    pub(super) fn pods_listed(&mut self, scope: usize, pods: Vec<SeenPod>, version: u64) {
+        let listed: HashSet<&str> = pods.iter().map(|pod| pod.facts.uid.as_str()).collect();
+        let is_of_scope = |told: &Told| {
+            let mut jobs = told.iter();
+            jobs.any(|uid| self.jobs.get(uid).is_none_or(|entry| entry.scope == scope))
+        };
+        let gone: Vec<Box<str>> = self
+            .routes
+            .iter()
+            // What has been seen since the time of the list is not gone.
+            .filter(|(uid, route)| !listed.contains(&***uid) && route.version <= version)
+            .filter(|(_, route)| is_of_scope(&route.told))
+            .map(|(uid, _)| uid.clone())
+            .collect();
+        let namespace = self.scopes[scope].namespace.clone();
+        self.orphans.retain(|uid, pod| {
+            let is_of_scope = namespace.as_ref().is_none_or(|name| *name == pod.namespace);
+            !is_of_scope || listed.contains(&**uid) || pod.facts.version > version
+        });
+        // Ledgers know Pods by answers that the watch has not told of, and now never will.
+        let mut missing: Vec<(JobUid, String)> = Vec::new();
+        for (uid, entry) in self.jobs.iter().filter(|(_, entry)| entry.scope == scope) {
+            let known = entry.ledger.pod_uids().into_iter();
+            let unlisted = known.filter(|pod| !listed.contains(pod.as_str()));
+            missing.extend(unlisted.map(|pod| (uid.clone(), pod)));
+        }
+        for uid in gone {
+            self.lose_pod(&uid, version, None);
+        }
+        for (job, uid) in missing {
+            self.tell(&job, Event::PodGone { uid, version });
+        }
+        for pod in pods {
+            self.see_pod(scope, pod);
+        }
+    }
+
+    pub(super) fn see_pod(&mut self, scope: usize, pod: SeenPod) {
+        let mut told: Vec<JobUid> = Vec::new();
+        match (pod.owner(), &pod.owner_job) {
+            (Some(owner), Some(job)) => {
+                // Nothing is left to do for the Pods of a Job that is gone but this.
+                let is_over = self.gone.contains_key(owner) || self.finished.contains_key(owner);
+                let matters = pod.facts.is_tracked || !is_over;
+                if matters && self.may_own(owner, &pod) {
+                    let uid = self.uid_of(owner);
+                    self.entry(scope, &uid, &pod.namespace, job);
+                    told.push(uid);
+                }
+            }
+            (Some(_), None) => {}
+            (None, _) => self.find_takers(scope, &pod, &mut told),
+        }
+        let old = self.routes.get(pod.facts.uid.as_str());
+        for uid in old.iter().flat_map(|route| route.told.iter()) {
+            if self.jobs.contains_key(uid) && !told.contains(uid) {
+                told.push(uid.clone());
+            }
+        }
+        for uid in &told {
+            let is_selected = self.jobs[uid].selection.matches(&pod.labels);
+            let facts = Box::new(pod.facts.clone());
+            self.tell(uid, Event::PodSeen { facts, is_selected });
+        }
+        self.remember(pod, told);
+    }
+
+    /// Whether a Job can have anything to do with a Pod: it is ours, and where the Pod is. A
+    /// Pod that was copied from another namespace bears the uid of a Job there.
+    fn may_own(&self, uid: &str, pod: &SeenPod) -> bool {
+        let is_elsewhere = |namespace: &str| *namespace != *pod.namespace;
+        let entry = self.jobs.get(uid).map(|entry| &*entry.namespace);
+        let finished = self.finished.get(uid).map(|job| &*job.place.namespace);
+        !self.foreign.contains_key(uid) && !entry.or(finished).is_some_and(is_elsewhere)
+    }
+
+    /// The Jobs that may want a Pod that is nobody's.
+    pub(super) fn find_takers(&mut self, scope: usize, pod: &SeenPod, told: &mut Vec<JobUid>) {
+        if let Some(label) = pod.labels.job_uid()
+            && self.may_own(label, pod)
+        {
+            let uid = self.uid_of(label);
+            if pod.facts.is_tracked
+                && let Some(job) = pod.labels.job_name()
+            {
+                self.entry(scope, &uid, &pod.namespace, job);
+            }
+            if self.jobs.contains_key(&uid) {
+                told.push(uid);
+            }
+        }
+        for uid in self.selective.get(&pod.namespace).into_iter().flatten() {
+            let is_taken = |job: &Entry| job.selection.matches(&pod.labels);
+            if !told.contains(uid) && self.jobs.get(uid).is_some_and(is_taken) {
+                told.push(uid.clone());
+            }
+        }
+    }
+
+    pub(super) fn remember(&mut self, pod: SeenPod, told: Vec<JobUid>) {
+        let told = match <[JobUid; 1]>::try_from(told) {
+            Ok([uid]) => Some(Told::One(uid)),
+            Err(none) if none.is_empty() => None,
+            Err(many) => Some(Told::Many(many.into())),
+        };
+        let (uid, version) = (pod.facts.uid.as_str(), pod.facts.version);
+        match told {
+            Some(told) => match self.routes.get_mut(uid) {
+                Some(route) => *route = Route { version, told },
+                None => {
+                    self.routes.insert(uid.into(), Route { version, told });
+                }
+            },
+            None => {
+                self.routes.remove(uid);
+            }
+        }
+        match pod.owner() {
+            Some(_) => self.orphans.remove(uid),
+            None => self.orphans.insert(uid.into(), pod),
+        };
+    }
+
+    /// At this version a Pod does not exist; its last form says who else may know it.
+    pub(super) fn lose_pod(&mut self, uid: &str, version: u64, pod: Option<&SeenPod>) {
+        self.orphans.remove(uid);
+        let mut told: Vec<JobUid> = match self.routes.remove(uid) {
+            Some(route) => route.told.iter().cloned().collect(),
+            None => Vec::new(),
+        };
+        let others = pod.into_iter().flat_map(|pod| [pod.owner(), pod.labels.job_uid()]);
+        for other in others.flatten() {
+            let other = self.uid_of(other);
+            if !told.contains(&other) {
+                told.push(other);
+            }
+        }
+        for job in told {
+            self.tell(&job, Event::PodGone { uid: uid.to_owned(), version });
+        }
+    }
+}
+
+impl Told {
+    fn iter(&self) -> impl Iterator<Item = &JobUid> {
+        match self {
+            Told::One(uid) => std::slice::from_ref(uid).iter(),
+            Told::Many(uids) => uids.iter(),
+        }
+    }
+}

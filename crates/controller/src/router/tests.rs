@@ -1,0 +1,334 @@
+//! Which ledger is told of what, on a router of its own.
+
+use k8s_openapi::api::batch::v1::Job;
+use serde_json::{Value, json};
+use stint_ledger::op::OpKind;
+use stint_ledger::pod_facts::PodPhase;
+
+use super::*;
+use crate::pod::WirePod;
+
+const FINALIZER: &str = "f";
+
+fn router() -> Router {
+    Router::new(Settings::default(), FINALIZER.into(), [None])
+}
+
+fn now() -> Timestamp {
+    Timestamp::from_second(1_000).expect("a time")
+}
+
+/// A Job that somebody has begun.
+fn job(uid: &str, more: Value) -> SeenJob {
+    let mut job = json!({
+        "metadata": {"name": "j", "namespace": "ns", "uid": uid, "resourceVersion": "5"},
+        "spec": {
+            "completions": 3,
+            "selector": {"matchLabels": {"batch.kubernetes.io/controller-uid": uid}},
+            "template": {"spec": {"restartPolicy": "Never", "containers": []}},
+        },
+        "status": {"startTime": "1970-01-01T00:00:00Z"},
+    });
+    for (key, value) in more.as_object().into_iter().flatten() {
+        job["spec"][key] = value.clone();
+    }
+    let job: Job = serde_json::from_value(job).expect("the test's own Job");
+    SeenJob::read(&job)
+}
+
+/// A Pod of the Job `owner`, or nobody's.
+fn pod(uid: &str, version: u64, owner: Option<&str>, labels: Value) -> SeenPod {
+    let owners = owner.map(|uid| {
+        json!([{"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": uid, "controller": true}])
+    });
+    let pod: WirePod = serde_json::from_value(json!({"metadata": {
+        "name": uid, "namespace": "ns", "uid": uid, "resourceVersion": version.to_string(),
+        "labels": labels, "finalizers": [FINALIZER], "ownerReferences": owners,
+    }}))
+    .expect("the test's own Pod");
+    pod.read(FINALIZER)
+}
+
+fn made_for(uid: &str) -> Value {
+    json!({"batch.kubernetes.io/controller-uid": uid, "batch.kubernetes.io/job-name": "j"})
+}
+
+fn seen<T>(items: Vec<T>) -> Vec<Change<T>> {
+    items.into_iter().map(Change::Seen).collect()
+}
+
+fn list_jobs(router: &mut Router, jobs: Vec<SeenJob>, version: u64) {
+    for news in [News::Began, News::Items(seen(jobs)), News::Listed(version)] {
+        router.take_jobs(0, news);
+    }
+}
+
+fn list_pods(router: &mut Router, pods: Vec<SeenPod>, version: u64) {
+    for news in [News::Began, News::Items(seen(pods)), News::Listed(version)] {
+        router.take_pods(0, news);
+    }
+}
+
+fn known(router: &Router, uid: &str) -> Vec<String> {
+    let mut uids = router.jobs.get(uid).map(|entry| entry.ledger.pod_uids()).unwrap_or_default();
+    uids.sort_unstable();
+    uids
+}
+
+fn ask(router: &mut Router, uid: &str) -> Vec<OpKind> {
+    let uid = router.uid_of(uid);
+    let asked = router.ask(&uid, now());
+    asked.into_iter().flat_map(|asked| asked.ops).map(|op| op.kind).collect()
+}
+
+#[test]
+fn a_pod_that_a_later_list_does_not_show_is_gone() {
+    let mut router = router();
+    list_jobs(&mut router, vec![job("a", json!({}))], 6);
+    let pods = [7, 8].map(|version| pod(&format!("p{version}"), version, Some("a"), made_for("a")));
+    list_pods(&mut router, pods.to_vec(), 9);
+    assert_eq!(known(&router, "a"), ["p7", "p8"]);
+    list_pods(&mut router, pods[..1].to_vec(), 12);
+    assert_eq!((known(&router, "a"), router.pods_held()), (vec!["p7".to_owned()], 1));
+}
+
+#[test]
+fn a_pod_that_has_been_seen_since_the_time_of_a_list_is_not_gone() {
+    let mut router = router();
+    list_jobs(&mut router, vec![job("a", json!({}))], 6);
+    list_pods(&mut router, Vec::new(), 7);
+    let seen = pod("p", 20, Some("a"), made_for("a"));
+    router.take_pods(0, News::Changes(vec![Change::Seen(seen)]));
+    list_pods(&mut router, Vec::new(), 10);
+    assert_eq!((known(&router, "a"), router.pods_held()), (vec!["p".to_owned()], 1));
+}
+
+#[test]
+fn a_list_that_breaks_off_is_told_whole_or_not_at_all() {
+    let mut router = router();
+    list_jobs(&mut router, vec![job("a", json!({}))], 6);
+    list_pods(&mut router, vec![pod("p", 7, Some("a"), made_for("a"))], 8);
+    router.take_pods(0, News::Began);
+    let half = pod("q", 9, Some("a"), made_for("a"));
+    router.take_pods(0, News::Items(seen(vec![half.clone()])));
+    assert_eq!(known(&router, "a"), ["p"], "half of a list says nothing");
+    list_pods(&mut router, vec![half], 10);
+    assert_eq!(known(&router, "a"), ["q"]);
+}
+
+#[test]
+fn an_orphan_is_told_to_a_job_that_comes_later_and_selects_it() {
+    let mut router = router();
+    list_jobs(&mut router, Vec::new(), 1);
+    list_pods(&mut router, vec![pod("p", 2, None, json!({"app": "x"}))], 3);
+    assert_eq!(router.pods_held(), 0);
+    let selector = json!({"selector": {"matchLabels": {"app": "x"}}});
+    router.take_jobs(0, News::Changes(vec![Change::Seen(job("a", selector))]));
+    assert_eq!(known(&router, "a"), ["p"]);
+    let other = pod("q", 6, None, json!({"app": "y"}));
+    router.take_pods(0, News::Changes(vec![Change::Seen(other)]));
+    assert_eq!(known(&router, "a"), ["p"]);
+}
+
+#[test]
+fn the_job_of_a_pod_that_is_not_known_is_looked_up() {
+    let mut router = router();
+    list_jobs(&mut router, Vec::new(), 1);
+    let orphan = pod("q", 3, None, made_for("b"));
+    list_pods(&mut router, vec![pod("p", 2, Some("a"), made_for("a")), orphan], 4);
+    for uid in ["a", "b"] {
+        assert_eq!(ask(&mut router, uid), [OpKind::LookUpJob], "{uid}");
+    }
+}
+
+#[test]
+fn the_pods_of_a_job_of_another_controller_are_not_held() {
+    let mut router = router();
+    let managed_by = json!({"managedBy": "example.com/other"});
+    list_jobs(&mut router, vec![job("a", managed_by)], 1);
+    list_pods(&mut router, vec![pod("p", 2, Some("a"), made_for("a"))], 3);
+    assert_eq!((router.jobs_held(), router.pods_held()), (0, 0));
+    assert_eq!(router.take_external().len(), 1);
+}
+
+#[test]
+fn a_job_that_is_gone_does_not_come_back_by_an_older_list() {
+    let mut router = router();
+    list_jobs(&mut router, vec![job("a", json!({}))], 6);
+    list_pods(&mut router, Vec::new(), 7);
+    list_jobs(&mut router, Vec::new(), 8);
+    let uid = router.uid_of("a");
+    assert!(router.ask(&uid, now()).expect("it is held").is_over);
+    list_jobs(&mut router, vec![job("a", json!({}))], 6);
+    assert_eq!(router.jobs_held(), 0);
+    let mut left = pod("p", 9, Some("a"), made_for("a"));
+    left.facts.is_tracked = false;
+    router.take_pods(0, News::Changes(vec![Change::Seen(left.clone())]));
+    assert_eq!(router.jobs_held(), 0, "there is nothing to do for it");
+    left.facts.is_tracked = true;
+    router.take_pods(0, News::Changes(vec![Change::Seen(left)]));
+    assert_eq!(router.jobs_held(), 1, "nobody else takes its finalizer off");
+}
+
+#[test]
+fn a_job_has_the_name_that_it_says_itself() {
+    let mut router = router();
+    list_jobs(&mut router, Vec::new(), 1);
+    let mut forged = pod("p", 2, Some("a"), made_for("a"));
+    forged.owner_job = Some("other".to_owned());
+    list_pods(&mut router, vec![forged], 3);
+    router.take_jobs(0, News::Changes(vec![Change::Seen(job("a", json!({})))]));
+    assert_eq!(&*router.jobs["a"].name, "j");
+}
+
+#[test]
+fn a_pod_that_goes_while_a_list_is_told_hides_no_other() {
+    let mut router = router();
+    list_jobs(&mut router, vec![job("a", json!({}))], 6);
+    list_pods(&mut router, vec![pod("p", 7, Some("a"), made_for("a"))], 9);
+    let _ = ask(&mut router, "a");
+    router.take_pods(0, News::Began);
+    let other = pod("q", 40, Some("a"), made_for("a"));
+    let gone = pod("p", 50, Some("a"), made_for("a"));
+    let brief = pod("r", 45, Some("a"), made_for("a"));
+    router.take_pods(0, News::Items(seen(vec![other, brief.clone()])));
+    router.take_pods(0, News::Items(vec![Change::Gone(gone), Change::Gone(brief)]));
+    let _ = ask(&mut router, "a");
+    router.take_pods(0, News::Listed(60));
+    assert_eq!(known(&router, "a"), ["q"]);
+}
+
+#[test]
+fn a_job_that_a_list_lacks_is_gone_even_after_an_older_list_lacked_it() {
+    let mut router = router();
+    let mut it = job("a", json!({}));
+    list_jobs(&mut router, vec![it.clone()], 6);
+    it.version = 20;
+    it.view.as_mut().expect("a view").resource_version = "20".to_owned();
+    router.take_jobs(0, News::Changes(vec![Change::Seen(it)]));
+    list_pods(&mut router, Vec::new(), 21);
+    list_jobs(&mut router, Vec::new(), 10);
+    assert!(router.jobs.contains_key("a"), "the list is older than what is known");
+    list_jobs(&mut router, Vec::new(), 40);
+    let uid = router.uid_of("a");
+    assert!(router.ask(&uid, now()).expect("it is held").is_over);
+}
+
+#[test]
+fn a_job_that_an_answer_has_shown_first_meets_orphans_later() {
+    let mut router = router();
+    list_jobs(&mut router, Vec::new(), 1);
+    list_pods(&mut router, vec![pod("p", 2, Some("a"), json!({"app": "x"}))], 3);
+    let selector = json!({"selector": {"matchLabels": {"app": "x"}}});
+    let uid = router.uid_of("a");
+    let asked = router.ask(&uid, now()).expect("it is held");
+    let view = job("a", selector.clone()).view.expect("a view");
+    let asker = Asker { ledger: asked.target.ledger, op: asked.ops[0].id };
+    router.settle(&uid, asker, Outcome::Applied(Applied::Job(view)));
+    router.take_jobs(0, News::Changes(seen(vec![job("a", selector)])));
+    let orphan = pod("q", 6, None, json!({"app": "x"}));
+    router.take_pods(0, News::Changes(seen(vec![orphan])));
+    assert_eq!(known(&router, "a"), ["p", "q"]);
+}
+
+#[test]
+fn a_pod_of_another_namespace_is_not_the_jobs() {
+    let alien = || {
+        let mut alien = pod("p", 7, Some("a"), made_for("a"));
+        alien.namespace = "elsewhere".to_owned();
+        alien
+    };
+    let mut after = router();
+    list_jobs(&mut after, vec![job("a", json!({}))], 6);
+    list_pods(&mut after, vec![alien()], 9);
+    assert_eq!(known(&after, "a"), [] as [&str; 0]);
+    // It may be seen first, and no Job of that uid be found where it is.
+    let mut before = router();
+    list_jobs(&mut before, Vec::new(), 5);
+    list_pods(&mut before, vec![alien()], 9);
+    let uid = before.uid_of("a");
+    let asked = before.ask(&uid, now()).expect("somebody looks");
+    for op in asked.ops {
+        let asker = Asker { ledger: asked.target.ledger, op: op.id };
+        let outcome = match op.kind {
+            OpKind::LookUpJob => Applied::NoJob,
+            _ => Applied::Pods { pods: Vec::new(), version: 9 },
+        };
+        before.settle(&uid, asker, Outcome::Applied(outcome));
+    }
+    let _ = before.ask(&uid, now());
+    before.take_jobs(0, News::Changes(seen(vec![job("a", json!({}))])));
+    assert_eq!(&*before.jobs["a"].namespace, "ns");
+    assert_eq!(known(&before, "a"), [] as [&str; 0]);
+}
+
+#[test]
+fn a_job_of_another_controller_is_left_alone_even_if_it_cannot_be_read() {
+    let mut router = router();
+    let more = json!({"managedBy": "example.com/other", "completionMode": "Future"});
+    list_jobs(&mut router, vec![job("a", more)], 6);
+    list_pods(&mut router, Vec::new(), 9);
+    assert!(!router.jobs.contains_key("a"));
+    // It is forgotten when a list lacks it.
+    list_jobs(&mut router, Vec::new(), 12);
+    assert!(router.foreign.is_empty());
+}
+
+#[test]
+fn an_answer_to_a_ledger_that_is_no_more_is_not_for_its_successor() {
+    let mut router = router();
+    list_jobs(&mut router, Vec::new(), 1);
+    let mut forged = pod("p", 2, Some("a"), made_for("a"));
+    forged.owner_job = Some("other".to_owned());
+    list_pods(&mut router, vec![forged], 3);
+    let uid = router.uid_of("a");
+    let old = router.ask(&uid, now()).expect("it is held");
+    assert_eq!(old.ops[0].kind, OpKind::LookUpJob);
+    router.take_jobs(0, News::Changes(seen(vec![job("a", json!({}))])));
+    let new = router.ask(&uid, now()).expect("it is held");
+    // There is no Job "other".
+    let asker = Asker { ledger: old.target.ledger, op: old.ops[0].id };
+    router.settle(&uid, asker, Outcome::Applied(Applied::NoJob));
+    for op in &new.ops {
+        let asker = Asker { ledger: new.target.ledger, op: op.id };
+        let pods = Applied::Pods { pods: Vec::new(), version: 4 };
+        router.settle(&uid, asker, Outcome::Applied(pods));
+    }
+    let asked = router.ask(&uid, now()).expect("it is held");
+    assert!(router.jobs.contains_key("a") && !asked.is_over, "the Job is taken for gone");
+}
+
+#[test]
+fn a_finished_job_is_held_without_its_ledger_until_there_is_news() {
+    let mut router = router();
+    let finished = || {
+        let mut it = job("a", json!({}));
+        let condition = json!({"type": "Complete", "status": "True"});
+        let mut whole = json!({
+            "metadata": {"name": "j", "namespace": "ns", "uid": "a", "resourceVersion": "5"},
+            "spec": {"selector": {}, "template": {"spec": {"restartPolicy": "Never", "containers": []}}},
+        });
+        whole["status"] = json!({"conditions": [condition], "startTime": "1970-01-01T00:00:00Z"});
+        let whole: k8s_openapi::api::batch::v1::Job = serde_json::from_value(whole).expect("one");
+        it.view = SeenJob::read(&whole).view;
+        it
+    };
+    list_jobs(&mut router, vec![finished()], 6);
+    let counted = || {
+        let mut it = pod("p", 7, Some("a"), made_for("a"));
+        it.facts.is_tracked = false;
+        it.facts.phase = PodPhase::Succeeded;
+        it
+    };
+    list_pods(&mut router, vec![counted()], 9);
+    assert_eq!(ask(&mut router, "a"), []);
+    assert!(router.jobs.is_empty() && router.finished.contains_key("a"));
+    // Nothing of this is news.
+    router.take_jobs(0, News::Changes(seen(vec![finished()])));
+    router.take_pods(0, News::Changes(seen(vec![counted()])));
+    assert!(router.jobs.is_empty());
+    // A Pod that bears the finalizer is.
+    let late = pod("q", 12, Some("a"), made_for("a"));
+    router.take_pods(0, News::Changes(seen(vec![late])));
+    assert_eq!(known(&router, "a"), ["q"]);
+}

@@ -1,0 +1,48 @@
+//! The node: runs the Pods that are bound to this machine and reports how they fare.
+//!
+//! It must not know what Jobs are: a Pod is a Pod.
+
+mod address;
+mod ask;
+mod backoff;
+mod calls;
+mod clock;
+mod container_spec;
+mod env;
+mod events;
+mod expand;
+mod feed;
+mod field;
+mod hosts;
+mod hosts_files;
+mod life;
+mod logs;
+mod node;
+mod options;
+mod path;
+mod process;
+mod registration;
+mod restart_policy;
+mod runtime;
+mod security;
+mod services;
+mod sources;
+mod status;
+mod termination;
+mod volumes;
+mod worker;
+
+pub use address::AddressRange;
+pub use backoff::BackoffOptions;
+pub use clock::Clock;
+pub use logs::{LogOptions, LogRotation, LogStream, LogText, Logs};
+pub use node::Node;
+pub use options::Options;
+pub use process::{
+    HELPER_ARGUMENT, HelperCommand, Isolation, Options as ProcessOptions, ProcessRuntime,
+    process_helper,
+};
+pub use runtime::{
+    Container, ContainerSpec, Ending, ExecOutcome, Exit, Limits, Mount, Output, Runtime,
+    RuntimeError, Sandbox, SandboxSpec, Signal,
+};

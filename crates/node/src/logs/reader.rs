@@ -1,0 +1,175 @@
+//! Reads the log of a run, part after part, and goes on as it grows if asked to.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Seek, SeekFrom};
+use std::path::PathBuf;
+
+use bytes::{BufMut, Bytes, BytesMut};
+use tokio::sync::watch;
+
+use super::line::Line;
+use super::{LogOptions, Progress, part_path, parts_of, tail};
+
+/// How much is given at once.
+const PIECE_BYTES: usize = 32 << 10;
+
+/// A reader of one run's log.
+#[derive(Debug)]
+pub(super) struct Reader {
+    folder: PathBuf,
+    run: u32,
+    options: LogOptions,
+    /// How the writer fares, if there is one.
+    progress: Option<watch::Receiver<Progress>>,
+    /// The part that is read, and what of it.
+    part: Option<(u32, BufReader<File>)>,
+    has_begun: bool,
+    /// The beginning of a line whose end was not written yet.
+    torn: Vec<u8>,
+    /// Whether the last thing that was given ended a line, for each stream: only then comes a
+    /// time.
+    is_at_start: bool,
+    left: u64,
+}
+
+/// Why reading stops for now.
+enum Pause {
+    /// There is no more.
+    End,
+    /// There may be more after the next word of the writer.
+    Wait,
+}
+
+impl Reader {
+    pub(super) fn new(
+        folder: PathBuf,
+        run: u32,
+        options: &LogOptions,
+        progress: Option<watch::Receiver<Progress>>,
+    ) -> Self {
+        Reader {
+            folder,
+            run,
+            options: options.clone(),
+            progress,
+            part: None,
+            has_begun: false,
+            torn: Vec::new(),
+            is_at_start: true,
+            left: options.limit_bytes.unwrap_or(u64::MAX),
+        }
+    }
+
+    /// The next piece; none at the end.
+    pub(super) async fn next(&mut self) -> Option<Bytes> {
+        loop {
+            if self.left == 0 {
+                return None;
+            }
+            // What the writer says is read before the file: nothing can come between.
+            let seen = self.progress.as_mut().map(|progress| *progress.borrow_and_update());
+            let mut piece = BytesMut::new();
+            let pause = self.fill(&mut piece, seen);
+            if !piece.is_empty() {
+                return Some(piece.freeze());
+            }
+            match (pause, &mut self.progress) {
+                (Some(Pause::Wait), Some(progress)) => {
+                    // A writer that is gone has said that it is over.
+                    if progress.changed().await.is_err() {
+                        self.progress = None;
+                    }
+                }
+                (Some(Pause::Wait | Pause::End), _) => return None,
+                (None, _) => tokio::task::consume_budget().await,
+            }
+        }
+    }
+
+    /// Reads until a piece is full or there is nothing more.
+    fn fill(&mut self, piece: &mut BytesMut, seen: Option<Progress>) -> Option<Pause> {
+        if !self.has_begun {
+            self.has_begun = true;
+            self.open_first();
+        }
+        while piece.len() < PIECE_BYTES && self.left > 0 {
+            let Some((part, file)) = &mut self.part else {
+                if !self.open_after(None) {
+                    return Some(self.pause(seen));
+                }
+                continue;
+            };
+            let part = *part;
+            let before = self.torn.len();
+            let read = file.read_until(b'\n', &mut self.torn).unwrap_or(0);
+            if read > 0 && self.torn.last() == Some(&b'\n') {
+                let line = std::mem::take(&mut self.torn);
+                self.give(&line[..line.len() - 1], piece);
+                continue;
+            }
+            debug_assert!(self.torn.len() >= before, "reading adds");
+            // The end of the part: there is another only if the writer has gone on to it.
+            let is_left_behind = seen.is_none_or(|seen| seen.part > part || seen.is_over);
+            if is_left_behind && self.open_after(Some(part)) {
+                self.torn.clear();
+                continue;
+            }
+            return Some(self.pause(seen));
+        }
+        None
+    }
+
+    fn pause(&self, seen: Option<Progress>) -> Pause {
+        match seen {
+            Some(seen) if self.options.follow && !seen.is_over => Pause::Wait,
+            Some(_) | None => Pause::End,
+        }
+    }
+
+    /// Opens where reading begins.
+    fn open_first(&mut self) {
+        let Some(lines) = self.options.tail_lines else { return };
+        if let Some((part, offset)) = tail::find(&self.folder, self.run, lines)
+            && let Ok(mut file) = File::open(part_path(&self.folder, self.run, part))
+            && file.seek(SeekFrom::Start(offset)).is_ok()
+        {
+            self.part = Some((part, BufReader::new(file)));
+        }
+    }
+
+    /// Opens the first part after this one that is there.
+    fn open_after(&mut self, after: Option<u32>) -> bool {
+        let parts = parts_of(&self.folder, self.run);
+        let next = parts.into_iter().find(|part| after.is_none_or(|after| *part > after));
+        let Some(next) = next else { return false };
+        match File::open(part_path(&self.folder, self.run, next)) {
+            Ok(file) => {
+                self.part = Some((next, BufReader::new(file)));
+                true
+            }
+            Err(_) => false,
+        }
+    }
+
+    fn give(&mut self, line: &[u8], piece: &mut BytesMut) {
+        let Some(line) = Line::read(line) else { return };
+        if !line.is_of(self.options.stream) || !line.is_since(self.options.since) {
+            return;
+        }
+        if self.options.timestamps && self.is_at_start {
+            self.put(line.time.as_bytes(), piece);
+            self.put(b" ", piece);
+        }
+        self.put(line.text, piece);
+        if line.is_full {
+            self.put(b"\n", piece);
+        }
+        self.is_at_start = line.is_full;
+    }
+
+    fn put(&mut self, bytes: &[u8], piece: &mut BytesMut) {
+        let end = usize::try_from(self.left).unwrap_or(usize::MAX).min(bytes.len());
+        piece.put_slice(&bytes[..end]);
+        self.left -= end as u64;
+    }
+}

@@ -1,0 +1,170 @@
+use std::io::Write as _;
+use std::os::fd::OwnedFd;
+
+use futures_util::StreamExt;
+use serde_json::json;
+
+use super::*;
+
+fn pod() -> Pod {
+    serde_json::from_value(json!({
+        "metadata": {"name": "p", "namespace": "ns", "uid": "u"},
+        "status": {"containerStatuses": [
+            {"name": "main", "image": "", "imageID": "", "ready": false, "restartCount": 0,
+                "state": {"waiting": {"reason": "ErrImage"}}},
+            {"name": "quiet", "image": "", "imageID": "", "ready": false, "restartCount": 3,
+                "state": {"terminated": {"exitCode": 0}}},
+        ]},
+    }))
+    .expect("a Pod")
+}
+
+fn logs(folder: &Path, rotation: LogRotation) -> Logs {
+    let now = || Timestamp::from_second(1_800_000_000).expect("a time");
+    Logs::new(folder.to_path_buf(), rotation, Clock::new(now))
+}
+
+fn of_main() -> LogOptions {
+    LogOptions { container: "main".to_owned(), ..LogOptions::default() }
+}
+
+async fn read(logs: &Logs, options: LogOptions) -> String {
+    let pieces: Vec<Bytes> = logs.open(&pod(), &options).expect("it has run").collect().await;
+    String::from_utf8(pieces.concat()).expect("text")
+}
+
+/// A container that writes this to its outputs and ends.
+async fn write(logs: &Logs, run: u32, stdout: &str, stderr: &str) {
+    let (output, inlets) = pipes().expect("pipes");
+    let writer = logs.begin(&PodRef::of(&pod()), "main", run);
+    let pump = Pump::start(inlets, writer, logs.clock().clone()).expect("a pump");
+    let put = |fd: OwnedFd, text: &str| {
+        let (mut file, text) = (fs::File::from(fd), text.to_owned());
+        tokio::task::spawn_blocking(move || file.write_all(text.as_bytes()).expect("heard"))
+    };
+    put(output.stdout, stdout).await.expect("written");
+    put(output.stderr, stderr).await.expect("written");
+    pump.finish().await;
+}
+
+#[tokio::test]
+async fn a_log_is_read_as_it_was_asked_for() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let logs = logs(folder.path(), LogRotation::default());
+    write(&logs, 0, "one\ntwo\nthree", "").await;
+    write(&logs, 1, "four\nfive\n", "bad\n").await;
+    let lines = |text: String| {
+        let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        lines.sort();
+        lines.join(" ")
+    };
+    assert_eq!(read(&logs, LogOptions { previous: true, ..of_main() }).await, "one\ntwo\nthree");
+    assert_eq!(lines(read(&logs, of_main()).await), "bad five four");
+    let only = |stream| LogOptions { stream, ..of_main() };
+    assert_eq!(read(&logs, only(LogStream::Stdout)).await, "four\nfive\n");
+    assert_eq!(read(&logs, only(LogStream::Stderr)).await, "bad\n");
+    let previous = |options: LogOptions| LogOptions { previous: true, ..options };
+    let tail = |lines| previous(LogOptions { tail_lines: Some(lines), ..of_main() });
+    let rows =
+        [(0, ""), (1, "three"), (2, "two\nthree"), (3, "one\ntwo\nthree"), (9, "one\ntwo\nthree")];
+    for (count, expected) in rows {
+        assert_eq!(read(&logs, tail(count)).await, expected, "the last {count}");
+    }
+    let limit = previous(LogOptions { limit_bytes: Some(5), ..of_main() });
+    assert_eq!(read(&logs, limit).await, "one\nt");
+    let timed = previous(LogOptions { timestamps: true, limit_bytes: Some(35), ..of_main() });
+    assert_eq!(read(&logs, timed).await, "2027-01-15T08:00:00.000000000Z one\n");
+    let since = |second: i64| {
+        let since = Timestamp::from_second(1_800_000_000 + second).expect("a time");
+        previous(LogOptions { since: Some(since), ..of_main() })
+    };
+    assert_eq!(read(&logs, since(0)).await, "one\ntwo\nthree");
+    assert_eq!(read(&logs, since(1)).await, "");
+    // After the Pod's end, and after a restart of the node, the files are all there is.
+    logs.finish("u");
+    let mut later = pod();
+    let statuses = later.status.as_mut().and_then(|status| status.container_statuses.as_mut());
+    let main = &mut statuses.expect("there are some")[0];
+    main.restart_count = 1;
+    main.state = Some(serde_json::from_value(json!({"running": {}})).expect("a state"));
+    let found: Vec<Bytes> = logs.open(&later, &of_main()).expect("it has run").collect().await;
+    assert_eq!(lines(String::from_utf8(found.concat()).expect("text")), "bad five four");
+    assert_eq!(logs.tail(&PodRef::of(&later), "main", 0), "one\ntwo\nthree");
+    logs.keep_only(|uid| uid == "u");
+    assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 1);
+    logs.keep_only(|_| false);
+    assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 0);
+}
+
+#[tokio::test]
+async fn what_has_not_run_has_no_log_and_what_said_nothing_has_an_empty_one() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let logs = logs(folder.path(), LogRotation::default());
+    let why = logs.open(&pod(), &of_main()).err().expect("it has not run");
+    assert!(why.contains("is waiting to start: ErrImage"), "{why}");
+    let quiet = LogOptions { container: "quiet".to_owned(), ..LogOptions::default() };
+    assert_eq!(read(&logs, quiet).await, "");
+    write(&logs, 0, "", "").await;
+    assert_eq!(read(&logs, LogOptions { follow: true, ..of_main() }).await, "");
+    let why = logs.open(&pod(), &LogOptions { previous: true, ..of_main() }).err();
+    assert!(why.expect("there is none").contains("previous terminated container"));
+    assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 0, "no file was made");
+}
+
+#[tokio::test]
+async fn a_reader_follows_across_parts_and_misses_nothing_that_is_kept() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let rotation = LogRotation { part_bytes: 20_000, parts: 1_000 };
+    let logs = logs(folder.path(), rotation);
+    let text: String = (0..20_000).map(|i| format!("line {i}\n")).collect();
+    let (output, inlets) = pipes().expect("pipes");
+    let writer = logs.begin(&PodRef::of(&pod()), "main", 0);
+    let pump = Pump::start(inlets, writer, logs.clock().clone()).expect("a pump");
+    let follow = LogOptions { follow: true, ..of_main() };
+    let reading = logs.open(&pod(), &follow).expect("it runs").collect::<Vec<Bytes>>();
+    let reading = tokio::spawn(reading);
+    let written = text.clone();
+    let writing = tokio::task::spawn_blocking(move || {
+        let mut file = fs::File::from(output.stdout);
+        file.write_all(written.as_bytes()).expect("heard");
+        drop(output.stderr);
+    });
+    writing.await.expect("written");
+    pump.finish().await;
+    let read = reading.await.expect("read").concat();
+    assert!(read == text.as_bytes(), "{} of {} bytes", read.len(), text.len());
+    let folder = folder.path().join("ns_p_u").join("main");
+    assert!(parts_of(&folder, 0).len() > 5, "it was several parts");
+    let tail = LogOptions { tail_lines: Some(5_000), ..of_main() };
+    let last: String = (15_000..20_000).map(|i| format!("line {i}\n")).collect();
+    assert_eq!(self::read(&logs, tail).await, last, "from the end across parts");
+}
+
+#[tokio::test]
+async fn output_without_end_takes_the_room_of_its_parts_and_leaves_others_theirs() {
+    const MEGABYTES: usize = 100;
+    let folder = tempfile::tempdir().expect("a folder");
+    let rotation = LogRotation { part_bytes: 1 << 20, parts: 3 };
+    let logs = logs(folder.path(), rotation);
+    let (output, inlets) = pipes().expect("pipes");
+    let writer = logs.begin(&PodRef::of(&pod()), "loud", 0);
+    let pump = Pump::start(inlets, writer, logs.clock().clone()).expect("a pump");
+    let loud = tokio::task::spawn_blocking(move || {
+        let mut file = fs::File::from(output.stdout);
+        let block = format!("{}\n", "x".repeat(1023)).repeat(1024);
+        for _ in 0..MEGABYTES {
+            file.write_all(block.as_bytes()).expect("heard");
+        }
+    });
+    // Beside it another container is heard at once.
+    write(&logs, 0, "quiet\n", "").await;
+    assert_eq!(read(&logs, of_main()).await, "quiet\n");
+    loud.await.expect("written");
+    pump.finish().await;
+    let folder = folder.path().join("ns_p_u").join("loud");
+    let sizes: Vec<u64> = fs::read_dir(folder)
+        .expect("a folder")
+        .map(|entry| entry.expect("an entry").metadata().expect("it is there").len())
+        .collect();
+    assert!(sizes.len() == 3 && sizes.iter().all(|size| *size <= 1 << 20), "{sizes:?}");
+}

@@ -1,0 +1,96 @@
+//! Writes the parts of one run's log.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use tokio::sync::watch;
+
+use super::{LogRotation, Progress, part_path};
+
+/// Where the output of a run goes.
+#[derive(Debug)]
+pub(crate) struct Writer {
+    folder: PathBuf,
+    run: u32,
+    rotation: LogRotation,
+    file: Option<File>,
+    /// How large the part is.
+    bytes: u64,
+    progress: watch::Sender<Progress>,
+}
+
+impl Writer {
+    pub(super) fn new(
+        folder: PathBuf,
+        run: u32,
+        rotation: LogRotation,
+        progress: watch::Sender<Progress>,
+    ) -> Self {
+        Writer { folder, run, rotation, file: None, bytes: 0, progress }
+    }
+
+    /// Writes whole lines, each into one part.
+    pub(super) fn write(&mut self, mut lines: &[u8]) {
+        while !lines.is_empty() {
+            let room = self.rotation.part_bytes.saturating_sub(self.bytes);
+            let mut fits = fitting(lines, usize::try_from(room).unwrap_or(usize::MAX));
+            if fits == 0 && self.bytes > 0 {
+                self.begin_next_part();
+                continue;
+            }
+            if fits == 0 {
+                // A line that is longer than a part has one of its own.
+                fits = fitting(lines, lines.iter().take_while(|byte| **byte != b'\n').count() + 1);
+            }
+            let (now, after) = lines.split_at(fits);
+            match self.try_write(now) {
+                Ok(()) => self.progress.send_modify(|it| it.bytes += now.len() as u64),
+                // A disk that is full must not stop the container: its output is lost, and that
+                // is said.
+                Err(error) => {
+                    return tracing::warn!(folder = %self.folder.display(), %error, "output is lost");
+                }
+            }
+            lines = after;
+        }
+    }
+
+    fn try_write(&mut self, lines: &[u8]) -> io::Result<()> {
+        let file = match &mut self.file {
+            Some(file) => file,
+            none => {
+                fs::create_dir_all(&self.folder)?;
+                let path = part_path(&self.folder, self.run, self.progress.borrow().part);
+                none.insert(OpenOptions::new().create(true).append(true).open(path)?)
+            }
+        };
+        file.write_all(lines)?;
+        self.bytes += lines.len() as u64;
+        Ok(())
+    }
+
+    fn begin_next_part(&mut self) {
+        self.file = None;
+        self.bytes = 0;
+        let next = self.progress.borrow().part + 1;
+        if let Some(oldest) = next.checked_sub(self.rotation.parts.max(1)) {
+            let _ = fs::remove_file(part_path(&self.folder, self.run, oldest));
+        }
+        self.progress.send_modify(|it| it.part = next);
+    }
+}
+
+/// How many bytes of these lines a part takes that has so much room: whole lines.
+fn fitting(lines: &[u8], room: usize) -> usize {
+    if lines.len() <= room {
+        return lines.len();
+    }
+    lines[..room].iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1)
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.progress.send_modify(|it| it.is_over = true);
+    }
+}

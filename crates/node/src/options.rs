@@ -1,0 +1,76 @@
+//! What of a node can be chosen.
+
+use std::net::Ipv4Addr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::address::AddressRange;
+use crate::backoff::BackoffOptions;
+use crate::clock::Clock;
+use crate::logs::LogRotation;
+
+/// Where programs are looked for if this process does not know.
+const USUAL_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// What a node is made of.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// What the node is called in the API.
+    pub node_name: String,
+    /// The folder of volumes, hosts files and logs; the node's alone.
+    pub data: PathBuf,
+    /// What time it is.
+    pub clock: Clock,
+    /// The environment that every container begins with. `HOSTNAME` is added to it.
+    pub env: Vec<(String, String)>,
+    /// Where the addresses of Pods are taken from.
+    pub addresses: AddressRange,
+    /// The node's own address.
+    pub host_address: Ipv4Addr,
+    /// How containers that end again and again are started again.
+    pub backoff: BackoffOptions,
+    /// How much output is kept.
+    pub logs: LogRotation,
+    /// How long a status that is not the last one waits for what comes next, so that a short Pod
+    /// costs one write.
+    pub status_delay: Duration,
+    /// How many containers are being started at once.
+    pub starts_at_once: usize,
+    /// How many Pods the node says it takes.
+    pub max_pods: u32,
+    /// Thousandths of a core that the node says it has.
+    pub cpu_millis: u64,
+    /// Bytes of memory that the node says it has.
+    pub memory_bytes: u64,
+    /// How often the node gives a sign of life.
+    pub lease_interval: Duration,
+}
+
+impl Options {
+    /// A node of this machine's size, called so, with this folder.
+    pub fn new(node_name: impl Into<String>, data: impl Into<PathBuf>) -> Self {
+        let variable = |name: &str, usual: &str| {
+            let value = std::env::var(name).ok().filter(|value| !value.is_empty());
+            (name.to_owned(), value.unwrap_or_else(|| usual.to_owned()))
+        };
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let system = rustix::system::sysinfo();
+        Options {
+            node_name: node_name.into(),
+            data: data.into(),
+            clock: Clock::system(),
+            env: vec![variable("PATH", USUAL_PATH), variable("HOME", "/")],
+            addresses: AddressRange::default(),
+            host_address: Ipv4Addr::LOCALHOST,
+            backoff: BackoffOptions::default(),
+            logs: LogRotation::default(),
+            status_delay: Duration::from_millis(30),
+            // More than this only makes each of them slower.
+            starts_at_once: cores * 8,
+            max_pods: 1000,
+            cpu_millis: cores as u64 * 1000,
+            memory_bytes: system.totalram as u64 * u64::from(system.mem_unit),
+            lease_interval: Duration::from_secs(10),
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! The process between the helper and a container: it prepares what the container sees, starts
+//! its first process, and tells the server how that ends. It is forked off the helper and runs no
+//! program of its own.
+//!
+//! Where a container has a pid namespace, its keeper is the first process there: it takes in
+//! whoever loses a parent, and when it ends the kernel ends everybody else in the namespace. The
+//! container's own first process is the second one, for which signals mean what they usually do.
+//! Elsewhere the keeper is a subreaper, and ends whoever descends from it.
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use rustix::process::Rlimit;
+
+use super::channel::Packet;
+use super::launch::{Prepared, Surroundings};
+use super::sys::{self, Fork, Pid};
+use super::wire::{Failure, Launch, Report, Wire};
+use super::{mounts, tree};
+use crate::runtime::Mount;
+
+/// How a keeper knows who belongs to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reach {
+    /// Everybody in its pid namespace.
+    Namespace,
+    /// Everybody who descends from it.
+    Descendants,
+    /// The process group of a program that runs beside a container, in whose pid namespace the
+    /// keeper is not. Who leaves the group ends with the container.
+    Group,
+}
+
+/// What a keeper is to do.
+#[derive(Debug)]
+pub(super) struct Task<'a> {
+    pub(super) run: u64,
+    pub(super) launch: &'a Launch,
+    pub(super) reach: Reach,
+    pub(super) stdout: OwnedFd,
+    pub(super) stderr: OwnedFd,
+    /// The control group.
+    pub(super) group: Option<PathBuf>,
+    pub(super) descriptors: Rlimit,
+    pub(super) view: View<'a>,
+}
+
+/// What the container sees of the machine.
+#[derive(Debug)]
+pub(super) enum View<'a> {
+    /// What the helper sees.
+    Same,
+    /// A mount namespace of its own, which the keeper is in already, or a copy of another.
+    Own {
+        mounts: &'a [Mount],
+        folder: &'a Path,
+        own_processes: bool,
+        template: Option<BorrowedFd<'a>>,
+    },
+    /// The namespaces of another process, and their kinds.
+    Of { namespaces: Vec<(OwnedFd, libc::c_int)> },
+}
+
+/// Sent by the helper, with the number of the signal that the container's processes are to get.
+pub(super) fn pass_on() -> i32 {
+    libc::SIGRTMIN()
+}
+
+/// Sent by the kernel when the helper has ended.
+fn helper_ended() -> i32 {
+    libc::SIGRTMIN() + 1
+}
+
+/// Sends a signal to all processes of a keeper's container.
+pub(super) fn signal(keeper: Pid, reach: Reach, signal: i32) {
+    // Nothing is left to be signalled if the keeper has ended.
+    let _ = if signal == libc::SIGKILL && reach == Reach::Namespace {
+        // The kernel is quicker than anybody who would have to be asked.
+        sys::kill(keeper, libc::SIGKILL)
+    } else {
+        sys::queue_signal(keeper, pass_on(), signal)
+    };
+}
+
+/// Keeps a container until it has ended. The server's socket is standard input.
+pub(super) fn keep(task: Task<'_>) -> ! {
+    sys::set_death_signal(match task.reach {
+        Reach::Namespace => libc::SIGKILL,
+        Reach::Descendants | Reach::Group => helper_ended(),
+    });
+    let (run, reach) = (task.run, task.reach);
+    match start(task) {
+        Ok(first) => {
+            report(&Report::Started { run, at: now() });
+            let status = wait_for_end(first, reach);
+            let exited = Report::Exited { run, status, at: now() };
+            match reach {
+                // The kernel does it, at the end of the keeper.
+                Reach::Namespace => {}
+                Reach::Descendants => tree::end_descendants(&HashSet::new()),
+                // The container's keeper takes note of those who end; then the group is empty.
+                Reach::Group => {
+                    while sys::kill(-first, libc::SIGKILL).is_ok() {
+                        std::thread::yield_now();
+                    }
+                }
+            }
+            report(&exited);
+        }
+        Err(failure) => report(&Report::Failed { run, failure }),
+    }
+    sys::exit(0)
+}
+
+/// Tells the server. If it is gone, the helper sees that, too.
+pub(super) fn report(report: &Report) {
+    let _ = Packet::new(&report.to_bytes(), Vec::new())
+        .and_then(|packet| packet.send(rustix::stdio::stdin()));
+}
+
+pub(super) fn now() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos() as i64)
+}
+
+fn start(task: Task<'_>) -> Result<Pid, Failure> {
+    let machine = |what: &'static str| move |error: io::Error| Failure::machine(what, &error);
+    let Task { launch, reach, stdout, stderr, group, descriptors, view, .. } = task;
+    let prepared = Prepared::new(launch)?;
+    let group = group
+        .map(|group| File::options().write(true).open(group.join("cgroup.procs")))
+        .transpose()
+        .map_err(machine("opening the control group"))?
+        .map(OwnedFd::from);
+    let null = File::options()
+        .read(true)
+        .write(true)
+        .open("/dev/null")
+        .map_err(machine("opening /dev/null"))?;
+    enter(view)?;
+    if reach == Reach::Descendants {
+        sys::become_subreaper().map_err(machine("becoming a subreaper"))?;
+    }
+    sys::copy_to(stdout.as_fd(), 1)
+        .and_then(|()| sys::copy_to(stderr.as_fd(), 2))
+        .map_err(machine("handing over the outputs"))?;
+    drop((stdout, stderr));
+    let (mut failures, told) = io::pipe().map_err(machine("making a pipe"))?;
+    let first = match sys::fork(0).map_err(machine("starting a process"))? {
+        Fork::Child => {
+            let around = Surroundings {
+                null: null.as_fd(),
+                group: group.as_ref(),
+                descriptors,
+                death_signal: if reach == Reach::Namespace { 0 } else { libc::SIGKILL },
+            };
+            prepared.run(&around, told)
+        }
+        Fork::Parent(first) => first,
+    };
+    drop(told);
+    // Whoever reads the outputs must see when the last process of the container is gone.
+    sys::copy_to(null.as_fd(), 1)
+        .and_then(|()| sys::copy_to(null.as_fd(), 2))
+        .map_err(machine("letting go of the outputs"))?;
+    let mut failure = Vec::new();
+    failures.read_to_end(&mut failure).map_err(machine("reading from a pipe"))?;
+    if failure.is_empty() {
+        drop((failures, null, group, prepared));
+        sys::close_from(3);
+        return Ok(first);
+    }
+    Err(Failure::from_bytes(&failure).unwrap_or_else(|malformed| {
+        Failure::machine(malformed.to_string(), &io::ErrorKind::InvalidData.into())
+    }))
+}
+
+fn enter(view: View<'_>) -> Result<(), Failure> {
+    match view {
+        View::Same => Ok(()),
+        View::Own { mounts, folder, own_processes, template } => {
+            let begun = match template {
+                None => mounts::begin(),
+                Some(template) => sys::join_namespace(template, libc::CLONE_NEWNS)
+                    .and_then(|()| sys::unshare(libc::CLONE_NEWNS)),
+            };
+            begun.map_err(|error| Failure::machine("taking mounts over", &error))?;
+            if own_processes {
+                mounts::mount_proc().map_err(|error| Failure::machine("mounting /proc", &error))?;
+            }
+            if mounts.is_empty() { Ok(()) } else { mounts::mount_all(mounts, folder) }
+        }
+        View::Of { namespaces } => namespaces
+            .iter()
+            .try_for_each(|(namespace, kind)| sys::join_namespace(namespace.as_fd(), *kind))
+            .map_err(|error| Failure::machine("entering the container", &error)),
+    }
+}
+
+/// Takes the statuses of all children, until that of the first process comes; and passes signals
+/// on meanwhile.
+fn wait_for_end(first: Pid, reach: Reach) -> i32 {
+    let signals = [libc::SIGCHLD, pass_on(), helper_ended()];
+    let helper = parent();
+    loop {
+        while let Ok(Some((pid, status))) = sys::reap(None, false) {
+            if pid == first {
+                return status;
+            }
+        }
+        let received = sys::wait_signal(&signals);
+        // What the container sends is not the helper's.
+        if received.signal == pass_on() && received.sender == helper {
+            send(first, reach, received.value);
+        } else if received.signal == helper_ended() && parent() != helper {
+            send(first, reach, libc::SIGKILL);
+        }
+    }
+}
+
+/// 0 if the parent is outside of this pid namespace.
+fn parent() -> Pid {
+    rustix::process::getppid().map_or(0, |pid| pid.as_raw_pid())
+}
+
+fn send(first: Pid, reach: Reach, signal: i32) {
+    match reach {
+        Reach::Namespace => drop(sys::kill(-1, signal)),
+        // At the end of the first process all others are ended.
+        Reach::Descendants if signal == libc::SIGKILL => drop(sys::kill(first, signal)),
+        Reach::Descendants => tree::signal_descendants(signal),
+        Reach::Group => drop(sys::kill(-first, signal).or_else(|_| sys::kill(first, signal))),
+    }
+}

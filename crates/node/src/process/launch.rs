@@ -1,0 +1,247 @@
+//! From a fork to the program: what the first process of a container does before it becomes what
+//! it was started for. Everything it got from the helper is put back to what a program expects.
+
+use std::ffi::{CString, NulError};
+use std::io::{self, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use super::sys;
+use super::wire::{Failure, FailureKind, Launch, Wire};
+
+/// Where programs are looked for if the environment does not say: what container runtimes and
+/// shells use.
+const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// A program with all that a fork should not have to make.
+#[derive(Debug)]
+pub(super) struct Prepared<'a> {
+    launch: &'a Launch,
+    args: Vec<CString>,
+    env: Vec<CString>,
+    programs: Vec<CString>,
+}
+
+/// What the first process needs from who forks it.
+#[derive(Debug)]
+pub(super) struct Surroundings<'a> {
+    /// What reads as empty.
+    pub(super) null: BorrowedFd<'a>,
+    /// The file of a control group that takes processes in.
+    pub(super) group: Option<&'a OwnedFd>,
+    /// How many descriptors a process may have, before the helper allowed itself more.
+    pub(super) descriptors: Rlimit,
+    /// The signal for when its parent ends; 0 where a pid namespace does more than that.
+    pub(super) death_signal: i32,
+}
+
+impl<'a> Prepared<'a> {
+    pub(super) fn new(launch: &'a Launch) -> Result<Self, Failure> {
+        let null = |error: NulError| {
+            let at = error.nul_position();
+            Failure::cannot_run(format!("command or environment: a null character at byte {at}"))
+        };
+        let text = |text: &String| CString::new(text.as_bytes()).map_err(null);
+        let env = launch
+            .env
+            .iter()
+            .map(|(name, value)| CString::new(format!("{name}={value}")).map_err(null))
+            .collect::<Result<_, _>>()?;
+        let args = launch.command.iter().map(text).collect::<Result<_, _>>()?;
+        let programs = candidates(launch).iter().map(text).collect::<Result<_, _>>()?;
+        Ok(Prepared { launch, args, env, programs })
+    }
+
+    /// Becomes the program. If that is not possible, `told` gets to know why.
+    pub(super) fn run(&self, around: &Surroundings<'_>, mut told: impl Write) -> ! {
+        let failure = self.try_run(around);
+        let _ = told.write_all(&failure.to_bytes());
+        sys::exit(1)
+    }
+
+    fn try_run(&self, around: &Surroundings<'_>) -> Failure {
+        let prepared = self
+            .leave_the_helper(around)
+            .and_then(|()| self.take_limits(around))
+            .and_then(|()| self.become_user())
+            .and_then(|()| self.enter_working_dir());
+        if let Err(failure) = prepared {
+            return failure;
+        }
+        // After the change of the user, which forgets it.
+        sys::set_death_signal(around.death_signal);
+        sys::close_at_exec_from(3);
+        sys::reset_signals();
+        sys::unblock_signals();
+        self.exec()
+    }
+
+    fn leave_the_helper(&self, around: &Surroundings<'_>) -> Result<(), Failure> {
+        sys::set_umask(0o022);
+        sys::start_session()
+            .and_then(|()| sys::copy_to(around.null, 0))
+            .map_err(|error| Failure::machine("starting a session", &error))
+    }
+
+    fn take_limits(&self, around: &Surroundings<'_>) -> Result<(), Failure> {
+        let refused = |error: io::Error| Failure::machine("limiting the container", &error);
+        setrlimit(Resource::Nofile, around.descriptors).map_err(|error| refused(error.into()))?;
+        if let Some(group) = around.group {
+            return rustix::io::write(group.as_fd(), b"0")
+                .map(drop)
+                .map_err(|error| refused(error.into()));
+        }
+        // Without a control group: what each process may have of memory that is its own. Not
+        // RLIMIT_AS: runtimes with a collector (Go, Java, JavaScript) reserve many times the
+        // addresses that they use.
+        if let Some(bytes) = self.launch.limits.memory_bytes {
+            let most = getrlimit(Resource::Data).maximum.map_or(bytes, |most| most.min(bytes));
+            setrlimit(Resource::Data, Rlimit { current: Some(most), maximum: Some(most) })
+                .map_err(|error| refused(error.into()))?;
+        }
+        Ok(())
+    }
+
+    fn become_user(&self) -> Result<(), Failure> {
+        let Launch { user, group, groups, .. } = self.launch;
+        let own_user = rustix::process::geteuid().as_raw();
+        let own_group = rustix::process::getegid().as_raw();
+        let user = user.filter(|user| *user != own_user);
+        let group = group.filter(|group| *group != own_group);
+        let mut held: Vec<u32> = rustix::process::getgroups()
+            .unwrap_or_default()
+            .into_iter()
+            .map(|group| group.as_raw())
+            .collect();
+        held.push(own_group);
+        let wants_groups = !groups.iter().all(|group| held.contains(group));
+        if user.is_none() && group.is_none() && !wants_groups {
+            return Ok(());
+        }
+        sys::become_user(user, group, Some(groups)).map_err(|error| {
+            let wanted = [
+                user.map(|user| format!("user {user}")),
+                group.map(|group| format!("group {group}")),
+                wants_groups.then(|| format!("groups {groups:?}")),
+            ];
+            let wanted: Vec<String> = wanted.into_iter().flatten().collect();
+            Failure::new(
+                FailureKind::Unsupported,
+                format!(
+                    "running as {}: {error}. This node runs as user {own_user}, group {own_group}: \
+                     name these, leave them out, or run the node as root",
+                    wanted.join(", ")
+                ),
+            )
+        })
+    }
+
+    fn enter_working_dir(&self) -> Result<(), Failure> {
+        let folder = self.launch.working_dir.as_deref().unwrap_or(Path::new("/"));
+        rustix::process::chdir(folder).map_err(|error| {
+            let (folder, error) = (folder.display(), describe(&error.into()));
+            Failure::cannot_run(format!("working directory {folder}: {error}"))
+        })
+    }
+
+    /// As Go's os/exec words it, and so Kubernetes.
+    fn exec(&self) -> Failure {
+        let name = self.launch.command.first().map(String::as_str).unwrap_or_default();
+        let mut refusal = None;
+        for program in &self.programs {
+            let error = sys::exec(program, &self.args, &self.env);
+            match error.raw_os_error() {
+                Some(libc::ENOENT | libc::ENOTDIR) if !exists(program) => {}
+                Some(libc::ENOENT) => {
+                    return Failure::cannot_run(format!(
+                        "exec: {name:?}: no such file or directory: the program is there, but not \
+                         the interpreter or loader that it names"
+                    ));
+                }
+                Some(libc::EACCES) => refusal = Some(error),
+                Some(libc::E2BIG | libc::ENOEXEC | libc::ELOOP | libc::ENAMETOOLONG) => {
+                    let error = describe(&error);
+                    return Failure::cannot_run(format!("exec: {name:?}: {error}"));
+                }
+                _ => return Failure::machine(format!("exec: {name:?}"), &error),
+            }
+        }
+        Failure::cannot_run(match refusal {
+            Some(error) => format!("exec: {name:?}: {}", describe(&error)),
+            None if name.contains('/') => {
+                format!("exec: {name:?}: stat {name}: no such file or directory")
+            }
+            None => format!("exec: {name:?}: executable file not found in $PATH"),
+        })
+    }
+}
+
+/// Where the program may be.
+fn candidates(launch: &Launch) -> Vec<String> {
+    let Some(name) = launch.command.first().filter(|name| !name.is_empty()) else {
+        return Vec::new();
+    };
+    if name.contains('/') {
+        return vec![name.clone()];
+    }
+    let path = launch.env.iter().rev().find(|(variable, _)| variable == "PATH");
+    let path = path.map_or(DEFAULT_PATH, |(_, value)| value);
+    path.split(':')
+        .filter(|folder| !folder.is_empty())
+        .map(|folder| format!("{folder}/{name}"))
+        .collect()
+}
+
+fn exists(program: &CString) -> bool {
+    rustix::fs::stat(program.as_c_str()).is_ok()
+}
+
+/// What the machine calls an error, in lower case and without its number.
+fn describe(error: &io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error").next().unwrap_or_default().to_lowercase()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runtime::Limits;
+
+    fn launch(command: &[&str], env: &[(&str, &str)]) -> Launch {
+        Launch {
+            command: command.iter().map(ToString::to_string).collect(),
+            env: env.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect(),
+            working_dir: None,
+            user: None,
+            group: None,
+            groups: vec![],
+            limits: Limits::default(),
+        }
+    }
+
+    #[test]
+    fn programs_are_looked_for_in_the_path_of_the_environment() {
+        for (name, path, expected) in [
+            ("a", Some("/x:/y/z"), vec!["/x/a", "/y/z/a"]),
+            ("a", Some(":/x::"), vec!["/x/a"]),
+            ("a", Some(""), vec![]),
+            ("./a", Some("/x"), vec!["./a"]),
+            ("/b/a", None, vec!["/b/a"]),
+            ("", Some("/x"), vec![]),
+        ] {
+            let env: Vec<(&str, &str)> = path.map(|path| ("PATH", path)).into_iter().collect();
+            assert_eq!(candidates(&launch(&[name], &env)), expected, "{name} in {path:?}");
+        }
+        assert!(candidates(&launch(&["a"], &[])).contains(&"/usr/bin/a".to_owned()));
+    }
+
+    #[test]
+    fn a_null_character_is_refused_with_its_place() {
+        let refused = Prepared::new(&launch(&["a", "b\0c"], &[])).unwrap_err();
+        assert_eq!(refused.kind, FailureKind::CannotRun);
+        assert!(refused.message.contains("at byte 1"), "{}", refused.message);
+        assert!(Prepared::new(&launch(&["a"], &[("N", "\0")])).is_err());
+    }
+}

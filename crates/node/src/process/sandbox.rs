@@ -1,0 +1,375 @@
+//! Sandboxes and containers as the node sees them.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use jiff::Timestamp;
+use tokio::net::unix::pipe;
+use tokio::sync::watch;
+
+use super::leftovers::{POD_MARK, pod_mark};
+use super::link::{HelperEnded, Link, Progress, machine};
+use super::server::Shared;
+use super::wire::{Launch, Request};
+use crate::runtime::{
+    Container, ContainerSpec, ExecOutcome, Exit, Mount, Output, RuntimeError, Sandbox, SandboxSpec,
+    Signal,
+};
+
+/// How often a container is started anew because the helper died under it. A helper that dies
+/// every time does so because of what it is asked to do.
+const ATTEMPTS: u32 = 3;
+
+/// A sandbox.
+#[derive(Debug)]
+pub(super) struct ProcessSandbox {
+    shared: Arc<Shared>,
+    spec: SandboxSpec,
+    opened: Mutex<Opened>,
+}
+
+/// Where a sandbox is.
+#[derive(Clone, Debug)]
+struct Opened {
+    link: Arc<Link>,
+    number: u64,
+}
+
+impl ProcessSandbox {
+    pub(super) async fn open(
+        shared: Arc<Shared>,
+        spec: SandboxSpec,
+    ) -> Result<ProcessSandbox, RuntimeError> {
+        let link = shared.link().await?;
+        if let Some(hosts) = spec.hosts_file.as_deref().filter(|_| !link.can_mount()) {
+            return Err(no_mounts(&link, [hosts]));
+        }
+        let opened = Mutex::new(open_on(link, &spec));
+        Ok(ProcessSandbox { shared, spec, opened })
+    }
+
+    fn opened(&self) -> Opened {
+        self.opened.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Where the sandbox is: in a new helper, if that which it was in has died.
+    async fn open_now(&self) -> Result<Opened, RuntimeError> {
+        if self.opened().link.is_over() {
+            let link = self.shared.link().await?;
+            let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+            if opened.link.is_over() {
+                *opened = open_on(link, &self.spec);
+            }
+        }
+        Ok(self.opened())
+    }
+
+    async fn start_container(
+        &self,
+        spec: ContainerSpec,
+        output: Output,
+    ) -> Result<ProcessContainer, RuntimeError> {
+        let mut attempt = 0;
+        loop {
+            attempt += 1;
+            let Opened { link, number } = self.open_now().await?;
+            if !link.can_mount() && !spec.mounts.is_empty() {
+                return Err(no_mounts(&link, spec.mounts.iter().map(|mount| &*mount.target)));
+            }
+            let launch = self.launch(&spec, &link);
+            let run = link.new_number();
+            let request = Request::Start {
+                sandbox: number,
+                run,
+                launch: launch.clone(),
+                mounts: self.mounts(&spec),
+            };
+            // The originals are kept for another attempt.
+            let fds = [&output.stdout, &output.stderr]
+                .into_iter()
+                .map(OwnedFd::try_clone)
+                .collect::<io::Result<Vec<_>>>()
+                .map_err(machine("duplicating the outputs of a container"))?;
+            let started = match link.send_run(run, &request, fds) {
+                Ok(started) => started.map_err(machine("asking for a container"))?,
+                Err(HelperEnded) if attempt < ATTEMPTS => continue,
+                Err(HelperEnded) => return Err(helper_keeps_dying()),
+            };
+            let mut running = Running { link, run, progress: started, armed: true };
+            let progress = running.decided().await;
+            if let Some(failure) = progress.failure {
+                return Err(failure.into());
+            }
+            let Some(started_at) = progress.started_at else {
+                let error = io::Error::new(io::ErrorKind::Interrupted, "it was ended before");
+                return Err(machine(format!("starting {:?}", spec.command[0]))(error));
+            };
+            running.armed = false;
+            return Ok(ProcessContainer { running, started_at, launch });
+        }
+    }
+
+    fn launch(&self, spec: &ContainerSpec, link: &Link) -> Launch {
+        let mark = pod_mark(&self.shared.node, &link.id, &self.spec.uid);
+        let mut env = spec.env.clone();
+        env.push((POD_MARK.to_owned(), mark));
+        Launch {
+            command: spec.command.clone(),
+            env,
+            working_dir: spec.working_dir.clone(),
+            user: spec.user,
+            group: spec.group,
+            groups: spec.groups.clone(),
+            limits: spec.limits,
+        }
+    }
+
+    /// The hosts file first, so that a container can still have one of its own.
+    fn mounts(&self, spec: &ContainerSpec) -> Vec<Mount> {
+        let hosts = self.spec.hosts_file.iter().map(|source| Mount {
+            source: source.clone(),
+            target: "/etc/hosts".into(),
+            read_only: false,
+        });
+        hosts.chain(spec.mounts.iter().cloned()).collect()
+    }
+}
+
+fn open_on(link: Arc<Link>, spec: &SandboxSpec) -> Opened {
+    let number = link.new_number();
+    link.send(&Request::Open {
+        sandbox: number,
+        hostname: spec.hostname.clone(),
+        shares_processes: spec.shares_processes,
+        limits: spec.limits,
+    });
+    Opened { link, number }
+}
+
+fn no_mounts<'a>(link: &Link, targets: impl IntoIterator<Item = &'a Path>) -> RuntimeError {
+    let targets: Vec<String> =
+        targets.into_iter().map(|target| target.display().to_string()).collect();
+    RuntimeError::Unsupported(format!(
+        "mounts ({}) are not possible for this user on this machine: run the node as root, or \
+         allow it user namespaces, or leave out what has to be mounted. Found out: {}",
+        targets.join(", "),
+        link.ready.notes.join("; ")
+    ))
+}
+
+fn helper_keeps_dying() -> RuntimeError {
+    let error = io::Error::new(io::ErrorKind::BrokenPipe, "the process helper keeps dying");
+    machine("starting a container")(error)
+}
+
+impl Sandbox for ProcessSandbox {
+    fn start(
+        &self,
+        spec: ContainerSpec,
+        output: Output,
+    ) -> BoxFuture<'_, Result<Box<dyn Container>, RuntimeError>> {
+        Box::pin(async move {
+            let container = self.start_container(spec, output).await?;
+            Ok(Box::new(container) as Box<dyn Container>)
+        })
+    }
+
+    fn close(self: Box<Self>) -> BoxFuture<'static, ()> {
+        let Opened { link, number } = self.opened();
+        let closed = link.close(number);
+        // What it would send at its end is answered at once, and nobody listens.
+        drop(self);
+        // An error means that the helper is gone, and everything with it.
+        Box::pin(async move { drop(closed.await) })
+    }
+}
+
+impl Drop for ProcessSandbox {
+    fn drop(&mut self) {
+        let Opened { link, number } = self.opened();
+        link.send(&Request::Close { sandbox: number });
+    }
+}
+
+/// A run that is ended if nobody waits for it any more before it is known to run.
+#[derive(Debug)]
+struct Running {
+    link: Arc<Link>,
+    run: u64,
+    progress: watch::Receiver<Progress>,
+    armed: bool,
+}
+
+impl Running {
+    async fn decided(&self) -> Progress {
+        follow(&self.progress, Progress::is_decided).await
+    }
+
+    async fn ended(&self) -> Exit {
+        follow(&self.progress, |progress| progress.exit.is_some())
+            .await
+            .exit
+            .expect("it was waited for")
+    }
+
+    fn signal(&self, signal: i32) {
+        self.link.send(&Request::Signal { run: self.run, signal });
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if self.armed {
+            self.signal(libc::SIGKILL);
+        }
+    }
+}
+
+/// Waits for something to be true of a run. A run comes to its end whatever happens: the sender
+/// is dropped only after it has said so.
+async fn follow(
+    progress: &watch::Receiver<Progress>,
+    until: impl FnMut(&Progress) -> bool,
+) -> Progress {
+    let mut progress = progress.clone();
+    if let Ok(reached) = progress.wait_for(until).await {
+        return reached.clone();
+    }
+    // Only when the executor itself is torn down.
+    std::future::pending().await
+}
+
+/// A container.
+#[derive(Debug)]
+struct ProcessContainer {
+    running: Running,
+    started_at: Timestamp,
+    launch: Launch,
+}
+
+impl Container for ProcessContainer {
+    fn started_at(&self) -> Timestamp {
+        self.started_at
+    }
+
+    fn wait(&self) -> BoxFuture<'_, Exit> {
+        Box::pin(self.running.ended())
+    }
+
+    fn signal(&self, signal: Signal) {
+        self.running.signal(match signal {
+            Signal::Terminate => libc::SIGTERM,
+            Signal::Kill => libc::SIGKILL,
+            Signal::Other(number) => number,
+        });
+    }
+
+    fn exec(
+        &self,
+        command: Vec<String>,
+        limit: Option<Duration>,
+        keep: usize,
+    ) -> BoxFuture<'_, Result<ExecOutcome, RuntimeError>> {
+        Box::pin(self.run_beside(command, limit, keep))
+    }
+}
+
+impl ProcessContainer {
+    async fn run_beside(
+        &self,
+        command: Vec<String>,
+        limit: Option<Duration>,
+        keep: usize,
+    ) -> Result<ExecOutcome, RuntimeError> {
+        let link = self.running.link.clone();
+        let run = link.new_number();
+        let launch = Launch { command, ..self.launch.clone() };
+        let request = Request::Exec { container: self.running.run, run, launch };
+        let (read, write) = io::pipe().map_err(machine("making a pipe"))?;
+        let stdout = write.try_clone().map_err(machine("making a pipe"))?;
+        let mut kept = Kept::new(read.into(), keep).map_err(machine("watching a pipe"))?;
+        let progress = match link.send_run(run, &request, vec![stdout.into(), write.into()]) {
+            Ok(started) => started.map_err(machine("asking for a process"))?,
+            Err(HelperEnded) => return Err(helper_keeps_dying()),
+        };
+        let mut running = Running { link, run, progress, armed: true };
+        let limit = limit.unwrap_or(Duration::MAX);
+        let ending = match tokio::time::timeout(limit, kept.until(running.ended())).await {
+            Ok(exit) => Some(exit.ending),
+            Err(_) => {
+                running.signal(libc::SIGKILL);
+                kept.until(running.ended()).await;
+                None
+            }
+        };
+        running.armed = false;
+        match running.decided().await.failure {
+            Some(failure) => Err(failure.into()),
+            None => Ok(ExecOutcome { ending, output: kept.rest() }),
+        }
+    }
+}
+
+/// The first bytes of what comes out of a pipe.
+struct Kept {
+    pipe: pipe::Receiver,
+    bytes: Vec<u8>,
+    most: usize,
+    over: bool,
+}
+
+impl Kept {
+    fn new(pipe: OwnedFd, most: usize) -> io::Result<Self> {
+        let pipe = pipe::Receiver::from_owned_fd(pipe)?;
+        Ok(Kept { pipe, bytes: Vec::new(), most, over: false })
+    }
+
+    /// Reads while something else is waited for.
+    async fn until<T>(&mut self, other: impl Future<Output = T>) -> T {
+        tokio::pin!(other);
+        loop {
+            tokio::select! {
+                biased;
+                done = &mut other => return done,
+                _ = self.pipe.readable(), if !self.over => self.read(),
+            }
+        }
+    }
+
+    /// Takes what is in the pipe now.
+    fn read(&mut self) {
+        let mut buffer = [0; 4096];
+        loop {
+            match self.pipe.try_read(&mut buffer) {
+                Ok(count) if count > 0 => {
+                    let room = self.most - self.bytes.len();
+                    self.bytes.extend_from_slice(&buffer[..count.min(room)]);
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Ok(_) | Err(_) => {
+                    self.over = true;
+                    return;
+                }
+            }
+        }
+    }
+
+    /// All of it, with what is in the pipe now. Whoever still holds its other end is not waited
+    /// for: nobody but who has left the container's processes behind can.
+    fn rest(mut self) -> Vec<u8> {
+        // What tokio knows of the pipe may be older than the end of the process.
+        let mut buffer = [0; 4096];
+        while let Ok(count @ 1..) = rustix::io::read(&self.pipe, &mut buffer) {
+            let room = self.most - self.bytes.len();
+            if room == 0 {
+                break;
+            }
+            self.bytes.extend_from_slice(&buffer[..count.min(room)]);
+        }
+        self.bytes
+    }
+}

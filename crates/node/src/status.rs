@@ -1,0 +1,359 @@
+//! What is said of a Pod in the API: its phase, its conditions and its containers, as a kubelet
+//! says it. It must not know how that is written.
+
+use std::net::Ipv4Addr;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{
+    ContainerState, ContainerStateRunning, ContainerStateTerminated, ContainerStateWaiting,
+    ContainerStatus, HostIP, Pod, PodCondition, PodIP, PodStatus,
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+use crate::life::{Cell, DEADLINE_MESSAGE, End, Ending, Life, Role, State};
+
+/// The condition of a Pod whose containers are all started again.
+const RESTARTING_ALL: &str = "AllContainersRestarting";
+/// What the conditions of a Pod that this node has disrupted are called.
+const DISRUPTION: &str = "DisruptionTarget";
+const DISRUPTION_REASON: &str = "TerminationByKubelet";
+const SHUTDOWN_MESSAGE: &str = "the node was shut down while the Pod ran";
+const LOST_MESSAGE: &str = "stint was stopped while the Pod ran";
+/// The exit code of a container that nobody saw end: that of one that was killed.
+const UNSEEN_CODE: i32 = 137;
+const UNSEEN_REASON: &str = "ContainerStatusUnknown";
+const UNSEEN_MESSAGE: &str = "stint was stopped while the container ran; how it ended is not known";
+
+/// What every status of a Pod says.
+#[derive(Clone, Debug)]
+pub(crate) struct Reporter {
+    runtime: &'static str,
+    uid: String,
+    host_address: Ipv4Addr,
+    pod_address: Option<Ipv4Addr>,
+    /// Whether it has to say that the Pod has a node: nobody else did.
+    says_scheduled: bool,
+    /// What was said last, for the times of change.
+    conditions: Vec<PodCondition>,
+}
+
+impl Reporter {
+    /// Goes on from what the API has.
+    pub(crate) fn new(pod: &Pod, runtime: &'static str, host_address: Ipv4Addr) -> Self {
+        let status = pod.status.as_ref();
+        let conditions = status.and_then(|status| status.conditions.clone()).unwrap_or_default();
+        Reporter {
+            says_scheduled: !conditions.iter().any(|it| it.type_ == "PodScheduled"),
+            runtime,
+            uid: pod.metadata.uid.clone().unwrap_or_default(),
+            host_address,
+            pod_address: status
+                .and_then(|status| status.pod_ip.as_deref())
+                .and_then(|address| address.parse().ok()),
+            conditions,
+        }
+    }
+
+    /// From now on the Pod has this address.
+    pub(crate) fn set_address(&mut self, address: Ipv4Addr) {
+        self.pod_address = Some(address);
+    }
+
+    /// The status of a Pod, without what others say of it.
+    pub(crate) fn report(&mut self, life: &Life, pod: &Pod, now: Timestamp) -> PodStatus {
+        let phase = phase(life);
+        let generation = pod.metadata.generation;
+        self.set_conditions(life, pod, phase, now);
+        let (reason, message) = match life.ending() {
+            Some(Ending::Deadline) if life.is_over() => {
+                (Some("DeadlineExceeded".to_owned()), Some(DEADLINE_MESSAGE.to_owned()))
+            }
+            Some(Ending::Shutdown) if life.is_over() => {
+                (Some("Terminated".to_owned()), Some(SHUTDOWN_MESSAGE.to_owned()))
+            }
+            Some(Ending::Lost) => (Some("Terminated".to_owned()), Some(LOST_MESSAGE.to_owned())),
+            Some(Ending::Impossible { reason, message }) if life.is_over() => {
+                (Some((*reason).to_owned()), Some(message.clone()))
+            }
+            _ => (None, None),
+        };
+        let own = |main: bool| {
+            let cells =
+                life.cells.iter().filter(move |cell| (cell.plan.role == Role::Main) == main);
+            let statuses: Vec<_> = cells.map(|cell| self.container(life, cell, pod)).collect();
+            (!statuses.is_empty()).then_some(statuses)
+        };
+        let address = self.pod_address.filter(|_| life.has_been_up()).map(|it| it.to_string());
+        PodStatus {
+            phase: Some(phase.to_owned()),
+            reason,
+            message,
+            observed_generation: generation,
+            conditions: Some(self.conditions.clone()),
+            start_time: Some(Time(life.began)),
+            host_ip: Some(self.host_address.to_string()),
+            host_ips: Some(vec![HostIP { ip: self.host_address.to_string() }]),
+            pod_ips: address.clone().map(|ip| vec![PodIP { ip }]),
+            pod_ip: address,
+            container_statuses: own(true),
+            init_container_statuses: own(false),
+            ..PodStatus::default()
+        }
+    }
+
+    fn set_conditions(&mut self, life: &Life, pod: &Pod, phase: &str, now: Timestamp) {
+        let is_over = life.is_over();
+        let ended = match phase {
+            "Succeeded" => Some("PodCompleted"),
+            "Failed" => Some("PodFailed"),
+            _ => None,
+        };
+        let mut fresh = Vec::new();
+        let up = Verdict::of(life.is_up() || (life.has_been_up() && !is_over));
+        fresh.push(("PodReadyToStartContainers", up));
+        let initialized = match life.is_initialized() {
+            true if phase == "Succeeded" => Verdict { reason: ended, ..Verdict::of(true) },
+            true => Verdict::of(true),
+            false => {
+                let is_lacking = |cell: &&Cell| match cell.plan.role {
+                    Role::Init => !cell.has_succeeded(),
+                    Role::Sidecar => !cell.is_started,
+                    Role::Main => false,
+                };
+                let names = names(life.cells.iter().filter(is_lacking));
+                Verdict::not(
+                    "ContainersNotInitialized",
+                    format!("containers with incomplete status: {names}"),
+                )
+            }
+        };
+        fresh.push(("Initialized", initialized));
+        let is_unready = |cell: &&Cell| cell.plan.role != Role::Init && !cell.is_ready;
+        let unready: Vec<&Cell> = life.cells.iter().filter(is_unready).collect();
+        let containers = match ended {
+            Some(reason) => Verdict { reason: Some(reason), ..Verdict::of(false) },
+            None if unready.is_empty() => Verdict::of(true),
+            None => Verdict::not(
+                "ContainersNotReady",
+                format!("containers with unready status: {}", names(unready.into_iter())),
+            ),
+        };
+        let ready = match lacking_gate(life, pod) {
+            Some(message) if containers.is_true => Verdict::not("ReadinessGatesNotReady", message),
+            _ => containers.clone(),
+        };
+        fresh.push(("ContainersReady", containers));
+        fresh.push(("Ready", ready));
+        let disruption = match life.ending() {
+            Some(Ending::Shutdown) => Some(SHUTDOWN_MESSAGE),
+            Some(Ending::Lost) => Some(LOST_MESSAGE),
+            _ => None,
+        };
+        let was_restarting = self.conditions.iter().any(|it| it.type_ == RESTARTING_ALL);
+        if life.is_restarting_all() || was_restarting {
+            let verdict = match life.is_restarting_all() {
+                true => Verdict {
+                    is_true: true,
+                    reason: Some("RestartAllContainersStarted"),
+                    message: Some("container exited with restart policy rule".to_owned()),
+                },
+                false => Verdict::of(false),
+            };
+            fresh.push((RESTARTING_ALL, verdict));
+        }
+        if self.says_scheduled {
+            fresh.push(("PodScheduled", Verdict::of(true)));
+        }
+        if let Some(message) = disruption {
+            let verdict = Verdict {
+                is_true: true,
+                reason: Some(DISRUPTION_REASON),
+                message: Some(message.to_owned()),
+            };
+            fresh.push((DISRUPTION, verdict));
+        }
+        let mut conditions: Vec<PodCondition> = Vec::with_capacity(fresh.len());
+        for (kind, verdict) in fresh {
+            let before = self.conditions.iter().find(|condition| condition.type_ == kind);
+            conditions.push(verdict.condition(kind, before, pod.metadata.generation, now));
+        }
+        self.conditions = conditions;
+    }
+
+    fn container(&self, life: &Life, cell: &Cell, pod: &Pod) -> ContainerStatus {
+        let id = |run: u32| format!("{}://{}.{}.{run}", self.runtime, self.uid, cell.plan.name);
+        let terminated = |end: &End| ContainerStateTerminated {
+            exit_code: end.code,
+            signal: end.signal,
+            reason: Some(end.reason.clone()),
+            message: end.message.clone(),
+            started_at: Some(Time(end.started_at.unwrap_or(end.at))),
+            finished_at: Some(Time(end.at)),
+            container_id: Some(id(end.run)),
+        };
+        if life.ending() == Some(&Ending::Lost) {
+            return lost_container(cell, pod, life.lost_at());
+        }
+        let waiting = |reason: &str, message: &str| ContainerState {
+            waiting: Some(ContainerStateWaiting {
+                reason: Some(reason.to_owned()),
+                message: Some(message.to_owned()).filter(|message| !message.is_empty()),
+            }),
+            ..ContainerState::default()
+        };
+        // A container that waits for others is initializing; one that waits for itself is being
+        // made.
+        let has_init = life.cells.iter().any(|cell| cell.plan.role != Role::Main);
+        let idle = if has_init && !(cell.plan.role == Role::Main && life.is_initialized()) {
+            "PodInitializing"
+        } else {
+            "ContainerCreating"
+        };
+        let state = match &cell.state {
+            State::Idle | State::Starting => waiting(idle, ""),
+            State::Held { reason, message, .. } => waiting(reason, message),
+            State::Running { .. } if cell.is_hooking() => waiting(idle, ""),
+            State::Running { since } => ContainerState {
+                running: Some(ContainerStateRunning { started_at: Some(Time(*since)) }),
+                ..ContainerState::default()
+            },
+            State::Over => ContainerState {
+                terminated: cell.end.as_ref().map(terminated),
+                ..ContainerState::default()
+            },
+        };
+        let last = cell.end.as_ref().filter(|_| !cell.is_over()).map(|end| ContainerState {
+            terminated: Some(terminated(end)),
+            ..ContainerState::default()
+        });
+        // An init container that has done its work is ready, as a kubelet has it.
+        let is_done = cell.plan.role == Role::Init && cell.has_succeeded();
+        ContainerStatus {
+            name: cell.plan.name.clone(),
+            image: cell.plan.image.clone(),
+            image_id: String::new(),
+            container_id: cell.has_run().then(|| id(cell.run)),
+            ready: cell.is_ready || is_done,
+            started: Some(cell.is_started),
+            restart_count: i32::try_from(cell.run).unwrap_or(i32::MAX),
+            state: Some(state),
+            last_state: last,
+            ..ContainerStatus::default()
+        }
+    }
+}
+
+/// The phase of a Pod: it ends when nothing of it is left.
+fn phase(life: &Life) -> &'static str {
+    let main = || life.cells.iter().filter(|cell| cell.plan.role == Role::Main);
+    if life.is_over() {
+        let has_succeeded = match life.ending() {
+            Some(Ending::Deadline | Ending::Shutdown | Ending::Lost)
+            | Some(Ending::Impossible { .. }) => false,
+            Some(Ending::Completed | Ending::Deleted | Ending::Vanished) | None => {
+                let mut init = life.cells.iter().filter(|cell| cell.plan.role == Role::Init);
+                init.all(Cell::has_succeeded) && main().all(Cell::has_succeeded)
+            }
+        };
+        return if has_succeeded { "Succeeded" } else { "Failed" };
+    }
+    let has_begun = main().any(|cell| cell.has_run() && !cell.is_hooking());
+    if has_begun { "Running" } else { "Pending" }
+}
+
+/// A container of a Pod that ran when the node ended: what was said of it, but for what is not so
+/// any more.
+fn lost_container(cell: &Cell, pod: &Pod, now: Timestamp) -> ContainerStatus {
+    let status = pod.status.as_ref();
+    let lists = status.into_iter().flat_map(|status| {
+        let main = status.container_statuses.iter().flatten();
+        main.chain(status.init_container_statuses.iter().flatten())
+    });
+    let known = lists.into_iter().find(|known| known.name == cell.plan.name).cloned();
+    let mut known = known.unwrap_or_else(|| ContainerStatus {
+        name: cell.plan.name.clone(),
+        image: cell.plan.image.clone(),
+        ..ContainerStatus::default()
+    });
+    known.ready = false;
+    known.started = Some(false);
+    let state = known.state.get_or_insert_default();
+    // One that never ran, or waited to be started again, has not been lost.
+    if state.terminated.is_some() || state.waiting.is_some() {
+        return known;
+    }
+    let started_at = state.running.take().and_then(|running| running.started_at);
+    *state = ContainerState {
+        terminated: Some(ContainerStateTerminated {
+            exit_code: UNSEEN_CODE,
+            reason: Some(UNSEEN_REASON.to_owned()),
+            message: Some(UNSEEN_MESSAGE.to_owned()),
+            started_at,
+            finished_at: Some(Time(now)),
+            container_id: known.container_id.clone(),
+            ..ContainerStateTerminated::default()
+        }),
+        ..ContainerState::default()
+    };
+    known
+}
+
+/// The first readiness gate that does not hold.
+fn lacking_gate(life: &Life, pod: &Pod) -> Option<String> {
+    let none = Vec::new();
+    let status = pod.status.as_ref();
+    let conditions = status.and_then(|status| status.conditions.as_ref()).unwrap_or(&none);
+    life.plan.readiness_gates.iter().find_map(|gate| {
+        match conditions.iter().find(|condition| condition.type_ == *gate) {
+            None => Some(format!("the condition of readiness gate {gate:?} does not exist")),
+            Some(found) if found.status != "True" => {
+                Some(format!("the condition of readiness gate {gate:?} is {}", found.status))
+            }
+            Some(_) => None,
+        }
+    })
+}
+
+/// What holds of a condition.
+#[derive(Clone, Debug)]
+struct Verdict {
+    is_true: bool,
+    reason: Option<&'static str>,
+    message: Option<String>,
+}
+
+impl Verdict {
+    fn of(is_true: bool) -> Self {
+        Verdict { is_true, reason: None, message: None }
+    }
+
+    fn not(reason: &'static str, message: String) -> Self {
+        Verdict { is_true: false, reason: Some(reason), message: Some(message) }
+    }
+
+    fn condition(
+        self,
+        kind: &str,
+        before: Option<&PodCondition>,
+        generation: Option<i64>,
+        now: Timestamp,
+    ) -> PodCondition {
+        let status = if self.is_true { "True" } else { "False" };
+        let since = before.filter(|before| before.status == status);
+        let since = since.and_then(|before| before.last_transition_time.clone());
+        PodCondition {
+            type_: kind.to_owned(),
+            status: status.to_owned(),
+            reason: self.reason.map(str::to_owned),
+            message: self.message,
+            observed_generation: generation,
+            last_transition_time: Some(since.unwrap_or(Time(now))),
+            last_probe_time: None,
+        }
+    }
+}
+
+fn names<'c>(cells: impl Iterator<Item = &'c Cell>) -> String {
+    let names: Vec<&str> = cells.map(|cell| cell.plan.name.as_str()).collect();
+    format!("[{}]", names.join(" "))
+}

@@ -1,0 +1,31 @@
+//! Files and folders of this machine that a Pod names.
+
+use std::fs;
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+
+use super::said;
+
+/// Checks, or makes, what is at a path, by the type that the volume gives.
+pub(super) fn make(path: &str, kind: &str) -> Result<PathBuf, String> {
+    let path = PathBuf::from(path);
+    let found = fs::metadata(&path).ok().map(|found| found.file_type());
+    let wrong = |what: &str| Err(format!("hostPath {} is no {what}", path.display()));
+    match (kind, found) {
+        ("DirectoryOrCreate", None) => {
+            fs::create_dir_all(&path).map_err(|error| said("create", &path, &error))?;
+        }
+        ("FileOrCreate", None) => {
+            let open = fs::OpenOptions::new().create(true).append(true).open(&path);
+            open.map_err(|error| said("create", &path, &error))?;
+        }
+        (_, None) => return Err(format!("hostPath {} does not exist", path.display())),
+        ("Directory" | "DirectoryOrCreate", Some(it)) if !it.is_dir() => return wrong("directory"),
+        ("File" | "FileOrCreate", Some(it)) if !it.is_file() => return wrong("file"),
+        ("Socket", Some(it)) if !it.is_socket() => return wrong("socket"),
+        ("CharDevice", Some(it)) if !it.is_char_device() => return wrong("character device"),
+        ("BlockDevice", Some(it)) if !it.is_block_device() => return wrong("block device"),
+        (_, Some(_)) => {}
+    }
+    Ok(Path::to_path_buf(&path))
+}

@@ -1,0 +1,429 @@
+//! Runs one Pod: brings its life the facts, and carries out what it wishes. What decides is in
+//! `life`; what is written about it, in `status`.
+
+mod carry;
+
+use std::net::Ipv4Addr;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use futures_util::future::BoxFuture;
+use futures_util::stream::FuturesUnordered;
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{Pod, PodStatus};
+use tokio::sync::{RwLock, Semaphore, mpsc};
+
+use crate::address::Addresses;
+use crate::backoff::later;
+use crate::calls::{CallError, Calls, Head, PodRef, awaits_removal};
+use crate::events::Events;
+use crate::hosts_files::HostsFiles;
+use crate::life::{Fact, Life, Plan, Said, Wish, seconds};
+use crate::logs::{Logs, Pump};
+use crate::options::Options;
+use crate::runtime::{Container, Runtime, Sandbox};
+use crate::status::Reporter;
+use crate::volumes::Volumes;
+
+/// The pauses between tries to write, doubled with each.
+const FIRST_RETRY: Duration = Duration::from_millis(200);
+const LONGEST_RETRY: Duration = Duration::from_secs(15);
+
+/// What all Pods of a node share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) calls: Calls,
+    pub(crate) runtime: Arc<dyn Runtime>,
+    pub(crate) options: Options,
+    pub(crate) logs: Logs,
+    pub(crate) hosts: HostsFiles,
+    pub(crate) addresses: Mutex<Addresses>,
+    pub(crate) starts: Semaphore,
+    pub(crate) own_user: u32,
+    /// Whether it was said that images are not used.
+    pub(crate) has_said_images: AtomicBool,
+}
+
+impl Shared {
+    /// The folder of a Pod's volumes.
+    pub(crate) fn pod_folder(&self, uid: &str) -> PathBuf {
+        self.options.data.join("pods").join(uid)
+    }
+
+    fn now(&self) -> Timestamp {
+        self.options.clock.now()
+    }
+}
+
+/// Something that a worker is told.
+#[derive(Clone, Debug)]
+pub(crate) enum Word {
+    /// The Pod as the API has it.
+    Pod(Arc<Pod>),
+    /// The Pod has left the API.
+    Gone,
+    /// The node ends.
+    Shutdown(Duration),
+}
+
+/// What came of a Pod.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Finish {
+    /// It has ended, and the API says so.
+    Ended,
+    /// The same, and it was removed.
+    Removed,
+    /// It has left the API.
+    Gone,
+    /// The node ended before it was begun.
+    Untouched,
+}
+
+/// The containers' shared part, while there is one.
+type SharedSandbox = Arc<RwLock<Option<Box<dyn Sandbox>>>>;
+
+/// What has been done.
+#[derive(Debug)]
+enum Done {
+    Fact(Fact),
+    Prepared(Volumes),
+    Started { cell: usize, container: Arc<dyn Container>, pump: Pump, message: Option<PathBuf> },
+    Written(Box<PodStatus>, Result<Head, CallError>),
+    Removed(Result<(), CallError>),
+    Told,
+}
+
+/// One Pod.
+#[derive(Debug)]
+struct Worker {
+    shared: Arc<Shared>,
+    pod: Arc<Pod>,
+    target: PodRef,
+    life: Life,
+    reporter: Reporter,
+    events: Events,
+    address: Option<Ipv4Addr>,
+    sandbox: SharedSandbox,
+    volumes: Arc<Volumes>,
+    containers: Vec<Option<Arc<dyn Container>>>,
+    under_way: FuturesUnordered<BoxFuture<'static, Done>>,
+    writing: Writing,
+    grace: Option<Duration>,
+    /// Whether the other Pods were told that it is ready, if they were told anything.
+    named: Option<bool>,
+    awaits_removal: bool,
+    is_removed: bool,
+    is_gone: bool,
+    is_shut_down: bool,
+    /// When it was last looked what is to be done.
+    looked: Timestamp,
+}
+
+/// How the API is told.
+#[derive(Debug, Default)]
+struct Writing {
+    /// What was written last.
+    written: Option<Box<PodStatus>>,
+    is_under_way: bool,
+    /// Since when there is something else to say.
+    changed: Option<Timestamp>,
+    failures: u32,
+    not_before: Option<Timestamp>,
+}
+
+/// Runs a Pod to its end. `is_lost` if it ran under an earlier process.
+pub(crate) async fn run(
+    shared: Arc<Shared>,
+    pod: Arc<Pod>,
+    mut inbox: mpsc::UnboundedReceiver<Word>,
+    is_lost: bool,
+) -> Finish {
+    let mut worker = Worker::new(shared, pod, is_lost);
+    let finish = loop {
+        if let Some(finish) = worker.step() {
+            break finish;
+        }
+        let clock = worker.shared.options.clock.clone();
+        let wake_at = worker.wake_at();
+        let wake = async {
+            match wake_at {
+                Some(at) => clock.reach(at).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            word = inbox.recv() => match word {
+                Some(word) => worker.hear(word),
+                // The node itself was dropped: everything ends with it.
+                None => break Finish::Gone,
+            },
+            Some(done) = worker.under_way.next(), if !worker.under_way.is_empty() => {
+                worker.take(done);
+            }
+            () = wake => {}
+        }
+    };
+    worker.clean_up().await;
+    finish
+}
+
+impl Worker {
+    fn new(shared: Arc<Shared>, pod: Arc<Pod>, is_lost: bool) -> Self {
+        let (plan, backoff, now) = (Plan::of(&pod), shared.options.backoff, shared.now());
+        let status = pod.status.as_ref();
+        let life = match is_lost {
+            true => {
+                let began = status.and_then(|status| status.start_time.as_ref());
+                Life::lost(plan, backoff, began.map_or(now, |time| time.0), now)
+            }
+            false => Life::new(plan, backoff, now),
+        };
+        let (runtime, host) = (shared.runtime.name(), shared.options.host_address);
+        let mut worker = Worker {
+            target: PodRef::of(&pod),
+            reporter: Reporter::new(&pod, runtime, host),
+            events: Events::default(),
+            address: None,
+            sandbox: Arc::default(),
+            volumes: Arc::default(),
+            containers: vec![None; life.cells.len()],
+            under_way: FuturesUnordered::new(),
+            writing: Writing::default(),
+            grace: None,
+            named: None,
+            awaits_removal: false,
+            is_removed: false,
+            is_gone: false,
+            is_shut_down: false,
+            looked: now,
+            life,
+            shared,
+            pod: pod.clone(),
+        };
+        worker.hear(Word::Pod(pod));
+        worker
+    }
+
+    fn hear(&mut self, word: Word) {
+        let now = self.shared.now();
+        match word {
+            Word::Pod(pod) => {
+                let meta = &pod.metadata;
+                if meta.deletion_timestamp.is_some() {
+                    let grace = seconds(meta.deletion_grace_period_seconds.unwrap_or(0));
+                    if self.grace.is_none_or(|known| grace < known) {
+                        self.grace = Some(grace);
+                        self.life.observe(Fact::Deleted { grace }, now);
+                    }
+                }
+                self.awaits_removal = awaits_removal(&pod);
+                if pod.metadata.labels != self.pod.metadata.labels {
+                    // Other services may select it now.
+                    self.named = None;
+                }
+                let spec = pod.spec.as_ref();
+                let deadline = spec.and_then(|spec| spec.active_deadline_seconds);
+                self.life.plan.active_deadline = deadline.map(seconds);
+                self.pod = pod;
+            }
+            Word::Gone => {
+                self.is_gone = true;
+                self.life.observe(Fact::Vanished, now);
+            }
+            Word::Shutdown(grace) => {
+                self.is_shut_down = true;
+                self.life.observe(Fact::Shutdown { grace }, now);
+            }
+        }
+    }
+
+    /// Does what can be done now; how it has finished, if it has.
+    fn step(&mut self) -> Option<Finish> {
+        let now = self.shared.now();
+        self.looked = now;
+        if self.is_shut_down && self.is_untouched() {
+            return Some(Finish::Untouched);
+        }
+        for wish in self.life.next(now) {
+            self.carry_out(wish, now);
+        }
+        if self.is_gone {
+            return self.life.is_over().then_some(Finish::Gone);
+        }
+        self.name_it();
+        let is_written = self.write_if_due(now);
+        if !self.life.is_over() || !is_written || self.writing.is_under_way {
+            return None;
+        }
+        for call in self.events.rest(now) {
+            self.send_event(call);
+        }
+        if !self.awaits_removal || self.is_removed {
+            // What is still to be told is told without the Pod waiting for it.
+            let rest = std::mem::take(&mut self.under_way);
+            if !rest.is_empty() {
+                tokio::spawn(rest.for_each(|_| std::future::ready(())));
+            }
+            return Some(if self.is_removed { Finish::Removed } else { Finish::Ended });
+        }
+        if self.writing.not_before.is_none_or(|at| at <= now) {
+            self.writing.is_under_way = true;
+            let (calls, target) = (self.shared.calls.clone(), self.target.clone());
+            self.do_it(async move { Done::Removed(calls.remove(&target).await) });
+        }
+        None
+    }
+
+    /// Lets the other Pods know its names while it runs.
+    fn name_it(&mut self) {
+        let Some(address) = self.address.filter(|_| self.life.is_up()) else { return };
+        let is_ready = self.life.is_ready();
+        if self.named != Some(is_ready) {
+            self.named = Some(is_ready);
+            self.shared.hosts.set_ready(&self.pod, address, is_ready);
+        }
+    }
+
+    /// Whether nothing was made or written for it yet.
+    fn is_untouched(&self) -> bool {
+        let nothing_written = self.writing.written.is_none() && !self.writing.is_under_way;
+        nothing_written && self.life.is_fresh()
+    }
+
+    /// When to look again if nothing happens. What was due at the last look and not done then
+    /// waits for something else, so that a worker never wakes without end.
+    fn wake_at(&self) -> Option<Timestamp> {
+        let writing = &self.writing;
+        let is_free = !writing.is_under_way && !self.is_gone;
+        let write_at = writing.changed.filter(|_| is_free).map(|it| self.write_at(it));
+        let remove_at = writing.not_before.filter(|_| is_free && self.life.is_over());
+        let is_ahead = |at: &Timestamp| *at > self.looked;
+        let own = write_at.into_iter().chain(remove_at).filter(is_ahead);
+        own.chain(self.life.wake_at(self.looked)).min()
+    }
+
+    /// When a change is written: the last one at once, others with what comes after them.
+    fn write_at(&self, changed: Timestamp) -> Timestamp {
+        let at = match self.life.is_over() {
+            true => changed,
+            false => later(changed, self.shared.options.status_delay),
+        };
+        self.writing.not_before.map_or(at, |not_before| at.max(not_before))
+    }
+
+    /// Whether the API has what there is to say.
+    fn write_if_due(&mut self, now: Timestamp) -> bool {
+        let status = self.reporter.report(&self.life, &self.pod, now);
+        if self.writing.written.as_deref() == Some(&status) {
+            self.writing.changed = None;
+            return true;
+        }
+        let changed = *self.writing.changed.get_or_insert(now);
+        if !self.writing.is_under_way && self.write_at(changed) <= now {
+            self.writing.is_under_way = true;
+            let (calls, target) = (self.shared.calls.clone(), self.target.clone());
+            self.do_it(async move {
+                let written = calls.write_status(&target, &status).await;
+                Done::Written(Box::new(status), written)
+            });
+        }
+        false
+    }
+
+    fn take(&mut self, done: Done) {
+        let now = self.shared.now();
+        match done {
+            Done::Told => {}
+            Done::Fact(fact) => self.life.observe(fact, now),
+            Done::Prepared(volumes) => {
+                self.volumes = Arc::new(volumes);
+                self.life.observe(Fact::Prepared, now);
+            }
+            Done::Started { cell, container, pump, message } => {
+                let at = container.started_at();
+                self.containers[cell] = Some(container.clone());
+                self.life.observe(Fact::Started { cell, at }, now);
+                self.wait_for(cell, container, pump, message);
+            }
+            Done::Written(status, Ok(head)) => {
+                self.writing = Writing { written: Some(status), ..Writing::default() };
+                self.awaits_removal |= head.metadata.awaits_removal();
+            }
+            Done::Removed(Ok(()) | Err(CallError::NotFound)) => {
+                self.writing.is_under_way = false;
+                self.is_removed = true;
+            }
+            Done::Written(_, Err(CallError::NotFound)) => {
+                self.writing.is_under_way = false;
+                self.hear(Word::Gone);
+            }
+            Done::Written(_, Err(error)) | Done::Removed(Err(error)) => {
+                let writing = &mut self.writing;
+                writing.is_under_way = false;
+                writing.failures += 1;
+                let pause = FIRST_RETRY.saturating_mul(1 << (writing.failures - 1).min(10));
+                writing.not_before = Some(later(now, pause.min(LONGEST_RETRY)));
+                let PodRef { namespace, name, .. } = &self.target;
+                tracing::warn!(namespace, name, %error, "cannot report on a Pod, trying again");
+            }
+        }
+    }
+
+    fn carry_out(&mut self, wish: Wish, now: Timestamp) {
+        match wish {
+            Wish::Prepare => self.prepare(),
+            Wish::Start { cell } => self.start(cell),
+            Wish::Signal { cell, signal } => {
+                if let Some(container) = &self.containers[cell] {
+                    container.signal(signal);
+                }
+            }
+            Wish::Probe { cell, kind } => self.probe(cell, kind),
+            Wish::PostStart { cell } => self.post_start(cell),
+            Wish::PreStop { cell } => self.pre_stop(cell),
+            Wish::Close => self.close(),
+            Wish::Tell(said) => self.tell(&said, now),
+        }
+    }
+
+    fn tell(&mut self, said: &Said, now: Timestamp) {
+        let node = &self.shared.options.node_name;
+        if let Some(call) = self.events.say(&self.target, node, said, now) {
+            self.send_event(call);
+        }
+    }
+
+    fn do_it(&self, what: impl Future<Output = Done> + Send + 'static) {
+        self.under_way.push(Box::pin(what));
+    }
+
+    /// Gives back what the Pod had. Its logs stay as long as it is in the API.
+    async fn clean_up(self) {
+        let Worker { shared, target, address, sandbox, .. } = self;
+        if let Some(sandbox) = sandbox.write().await.take() {
+            sandbox.close().await;
+        }
+        shared.logs.finish(&target.uid);
+        shared.hosts.remove(&target);
+        if let Some(address) = address {
+            shared.addresses.lock().expect("nobody panics with it").give_back(address);
+        }
+        let folder = shared.pod_folder(&target.uid);
+        let removing = tokio::task::spawn_blocking(move || remove_folder(&folder));
+        removing.await.expect("removing does not panic");
+    }
+}
+
+/// Removes a Pod's folder, if there is one.
+pub(crate) fn remove_folder(folder: &std::path::Path) {
+    match std::fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            tracing::warn!(path = %folder.display(), %error, "cannot remove a Pod's folder");
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,13 @@
+//! The agent on the embedded API server, in one process, with containers that only pretend: time
+//! passes when nobody has anything to do.
+
+mod beginnings;
+mod cluster;
+mod containers;
+mod ends;
+mod fake;
+mod many;
+mod probes;
+mod restarts;
+mod still;
+mod words;

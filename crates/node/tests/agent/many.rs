@@ -1,0 +1,62 @@
+//! Many Pods, and what they cost.
+
+use std::time::Duration;
+
+use kube::api::ListParams;
+use stint_node::Options;
+
+use crate::cluster::{Cluster, phase};
+
+#[tokio::test]
+async fn a_short_pod_costs_one_status_write_and_no_other_call() {
+    const PODS: usize = 200;
+    let cluster = Cluster::new().await;
+    // Long enough that only the last status of a Pod is written.
+    let options = Options { status_delay: Duration::from_secs(60), ..cluster.options() };
+    let _node = cluster.start_with(options);
+    for i in 0..PODS {
+        cluster.script(&format!("p-{i}"), "exit 0").await;
+    }
+    for i in 0..PODS {
+        cluster.wait_phase(&format!("p-{i}"), "Succeeded").await;
+    }
+    assert_eq!(cluster.count("PATCH", "/status") - cluster.count("PATCH", "/here/status"), PODS);
+    assert_eq!(cluster.count("DELETE", ""), 0);
+    assert_eq!(cluster.count("GET", ""), 3, "a watch of Pods, of services and of their addresses");
+    let addresses: std::collections::HashSet<_> =
+        cluster.fake.sandboxes().into_iter().map(|it| it.address).collect();
+    assert_eq!(addresses.len(), PODS);
+    let all = cluster.pods().list(&ListParams::default()).await.expect("they can be listed");
+    assert!(all.items.iter().all(|pod| phase(pod) == "Succeeded"));
+    let logs = std::fs::read_dir(cluster.folder.path().join("logs"));
+    assert!(logs.is_err(), "a container that says nothing has no log file");
+}
+
+/// How long so many short Pods take, from the first creation to the last status.
+async fn take(pods: usize) -> Duration {
+    let cluster = Cluster::new().await;
+    let _node = cluster.start();
+    let began = std::time::Instant::now();
+    for i in 0..pods {
+        cluster.script(&format!("p-{i}"), "exit 0").await;
+    }
+    for i in 0..pods {
+        cluster.wait_phase(&format!("p-{i}"), "Succeeded").await;
+    }
+    let took = began.elapsed();
+    println!(
+        "{pods} Pods: {:.1} µs each, {} status writes",
+        took.as_secs_f64() * 1e6 / pods as f64,
+        cluster.count("PATCH", "/status")
+    );
+    took
+}
+
+/// Measures; takes a minute without optimisation.
+#[tokio::test]
+#[ignore = "a measurement"]
+async fn the_cost_of_a_pod_does_not_grow_with_their_number() {
+    let few = take(1_000).await;
+    let many = take(10_000).await;
+    assert!(many < few * 20, "{few:?} for 1,000 and {many:?} for 10,000");
+}

@@ -1,0 +1,179 @@
+//! The calls that a run makes to its API server.
+
+use futures_util::{StreamExt, pin_mut};
+use http::{Method, Request};
+use k8s_openapi::api::batch::v1::Job;
+use kube::Client;
+use kube::core::WatchEvent;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use thiserror::Error;
+use tokio::sync::mpsc::Sender;
+use tokio::time::{Duration, sleep};
+
+use super::pod_sight::PodSight;
+
+/// How long to wait before a watch that ended is begun again.
+const REWATCH: Duration = Duration::from_millis(100);
+
+/// Why a call failed.
+#[derive(Debug, Error)]
+pub(crate) enum CallError {
+    /// The API server does not take it; these are its words.
+    #[error("{message}")]
+    Refused { code: u16, message: String },
+    #[error("the API server did not answer: {0}")]
+    Unanswered(#[source] kube::Error),
+    #[error("cannot write a request: {0}")]
+    Request(#[from] http::Error),
+}
+
+impl CallError {
+    /// Whether there is something of that name already.
+    pub(crate) fn is_conflict(&self) -> bool {
+        matches!(self, CallError::Refused { code: 409, .. })
+    }
+
+    fn is_absent(&self) -> bool {
+        matches!(self, CallError::Refused { code: 404, .. })
+    }
+}
+
+/// Makes calls.
+#[derive(Clone)]
+pub(crate) struct Calls {
+    client: Client,
+}
+
+impl Calls {
+    pub(crate) fn new(client: Client) -> Self {
+        Calls { client }
+    }
+
+    pub(crate) async fn create(&self, path: &str, object: &Value) -> Result<Value, CallError> {
+        self.send(Method::POST, &format!("{path}?fieldValidation=Strict"), JSON, object).await
+    }
+
+    pub(crate) async fn replace(&self, path: &str, object: &Value) -> Result<Value, CallError> {
+        self.send(Method::PUT, &format!("{path}?fieldValidation=Strict"), JSON, object).await
+    }
+
+    pub(crate) async fn merge(&self, path: &str, patch: &Value) -> Result<Value, CallError> {
+        self.send(Method::PATCH, path, MERGE_PATCH, patch).await
+    }
+
+    /// The object, if there is one.
+    pub(crate) async fn get(&self, path: &str) -> Result<Option<Value>, CallError> {
+        match self.send(Method::GET, path, JSON, &Value::Null).await {
+            Ok(object) => Ok(Some(object)),
+            Err(error) if error.is_absent() => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Removes an object, and then what it owns.
+    pub(crate) async fn delete(&self, path: &str) -> Result<(), CallError> {
+        let path = format!("{path}?propagationPolicy=Background");
+        match self.send(Method::DELETE, &path, JSON, &Value::Null).await {
+            Ok(_) => Ok(()),
+            Err(error) if error.is_absent() => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The last lines that a container wrote; none if they cannot be had.
+    pub(crate) async fn tail(
+        &self,
+        namespace: &str,
+        pod: &str,
+        container: &str,
+        lines: usize,
+    ) -> Vec<String> {
+        let path = format!(
+            "/api/v1/namespaces/{namespace}/pods/{pod}/log?container={container}&tailLines={lines}\
+             &limitBytes={MAX_TAIL_BYTES}"
+        );
+        let Ok(request) = Request::get(path).body(Vec::new()) else { return Vec::new() };
+        let text = self.client.request_text(request).await.unwrap_or_default();
+        text.lines().map(str::to_owned).collect()
+    }
+
+    pub(crate) fn client(&self) -> &Client {
+        &self.client
+    }
+
+    async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        content_type: &str,
+        body: &Value,
+    ) -> Result<Value, CallError> {
+        let body = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
+        let request = Request::builder().method(method).uri(path);
+        let request = request.header("content-type", content_type).body(body)?;
+        self.client.request(request).await.map_err(|error| match error {
+            kube::Error::Api(status) => {
+                CallError::Refused { code: status.code, message: status.message }
+            }
+            error => CallError::Unanswered(error),
+        })
+    }
+}
+
+const JSON: &str = "application/json";
+const MERGE_PATCH: &str = "application/merge-patch+json";
+
+/// The most of a log that is read for its last lines.
+const MAX_TAIL_BYTES: usize = 16 << 10;
+
+/// What was seen, and whether for the last time.
+#[derive(Debug)]
+pub(crate) enum Seen {
+    Job(Box<Job>, bool),
+    Pod(Box<PodSight>, bool),
+}
+
+/// Tells of all Jobs, and what becomes of them.
+pub(crate) async fn watch_jobs(client: Client, seen: Sender<Seen>) {
+    let path = "/apis/batch/v1/jobs?watch=true";
+    watch(client, path, seen, |job: Job, is_gone| Seen::Job(Box::new(job), is_gone)).await;
+}
+
+/// Tells of all Pods of Jobs, and what becomes of them.
+pub(crate) async fn watch_pods(client: Client, seen: Sender<Seen>) {
+    let path = "/api/v1/pods?watch=true&labelSelector=batch.kubernetes.io/controller-uid";
+    watch(client, path, seen, |pod: PodSight, is_gone| Seen::Pod(Box::new(pod), is_gone)).await;
+}
+
+/// Watches until nobody listens. A watch that ends is begun anew, with all there is.
+async fn watch<T: Clone + DeserializeOwned>(
+    client: Client,
+    path: &str,
+    seen: Sender<Seen>,
+    wrap: impl Fn(T, bool) -> Seen,
+) {
+    loop {
+        let request = Request::get(path).body(Vec::new()).expect("the path is one");
+        match client.request_events::<T>(request).await {
+            Ok(events) => {
+                pin_mut!(events);
+                while let Some(Ok(event)) = events.next().await {
+                    let news = match event {
+                        WatchEvent::Added(object) | WatchEvent::Modified(object) => {
+                            wrap(object, false)
+                        }
+                        WatchEvent::Deleted(object) => wrap(object, true),
+                        WatchEvent::Bookmark(_) => continue,
+                        WatchEvent::Error(_) => break,
+                    };
+                    if seen.send(news).await.is_err() {
+                        return;
+                    }
+                }
+            }
+            Err(error) => tracing::warn!(%error, path, "cannot watch"),
+        }
+        sleep(REWATCH).await;
+    }
+}

@@ -1,0 +1,209 @@
+//! Brings the objects of the manifests into the API: what Jobs need first, then the Jobs.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use k8s_openapi::api::batch::v1::Job;
+use serde_json::{Value, json};
+use stint_api::index_set::IndexSet;
+use thiserror::Error;
+use tokio::time::sleep;
+
+use super::calls::{CallError, Calls};
+use super::manifests::{Beside, Manifests, Written};
+use super::overrides::{completions, left_out};
+
+/// How often it is looked whether an old Job is gone.
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
+
+/// Why an object is not there.
+#[derive(Debug, Error)]
+pub(crate) enum CreationError {
+    #[error("{place}: {source}")]
+    Refused { place: String, source: CallError },
+    #[error("{place}: Job {name} {why}")]
+    Unfit { place: String, name: String, why: String },
+    #[error("cannot make the namespace {name}: {source}")]
+    Namespace { name: String, source: CallError },
+}
+
+impl CreationError {
+    /// Whether the manifest or the command line is at fault.
+    pub(crate) fn is_wrong_usage(&self) -> bool {
+        match self {
+            CreationError::Refused { source, .. } | CreationError::Namespace { source, .. } => {
+                matches!(source, CallError::Refused { code: 400..=499, .. })
+            }
+            CreationError::Unfit { .. } => true,
+        }
+    }
+}
+
+/// Which indexes of the Jobs run.
+#[derive(Clone, Debug)]
+pub(crate) enum Wanted {
+    All,
+    /// These.
+    Only(IndexSet),
+    /// Those that an earlier run has not completed.
+    NotCompleted,
+}
+
+/// A Job that is there.
+#[derive(Debug)]
+pub(crate) struct Made {
+    pub(crate) job: Job,
+    /// The indexes that are not this run's.
+    pub(crate) preset: IndexSet,
+    /// What to say about it.
+    pub(crate) note: Option<String>,
+}
+
+/// Makes everything that Jobs may need.
+pub(crate) async fn make_others(calls: &Calls, manifests: &Manifests) -> Result<(), CreationError> {
+    let is_namespace = |it: &&Written<(Beside, Value)>| it.object.0 == Beside::Namespace;
+    for written in manifests.others.iter().filter(is_namespace) {
+        make_other(calls, written).await?;
+    }
+    for name in namespaces(manifests) {
+        let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+        match calls.create("/api/v1/namespaces", &object).await {
+            Err(source) if !source.is_conflict() => {
+                return Err(CreationError::Namespace { name, source });
+            }
+            _ => {}
+        }
+    }
+    for written in manifests.others.iter().filter(|written| !is_namespace(written)) {
+        make_other(calls, written).await?;
+    }
+    Ok(())
+}
+
+/// The namespaces that objects name.
+fn namespaces(manifests: &Manifests) -> BTreeSet<String> {
+    let of_jobs = manifests.jobs.iter().filter_map(|it| it.object.metadata.namespace.clone());
+    let others = manifests.others.iter();
+    let of_others = others.filter_map(|it| it.object.1["metadata"]["namespace"].as_str());
+    of_jobs.chain(of_others.map(str::to_owned)).filter(|name| !name.is_empty()).collect()
+}
+
+async fn make_other(
+    calls: &Calls,
+    written: &Written<(Beside, Value)>,
+) -> Result<(), CreationError> {
+    let (beside, object) = &written.object;
+    let namespace = object["metadata"]["namespace"].as_str().filter(|name| !name.is_empty());
+    let plural = beside.plural();
+    let path = match beside {
+        Beside::Namespace => format!("/api/v1/{plural}"),
+        Beside::ServiceAccount | Beside::ConfigMap | Beside::Secret | Beside::Service => {
+            format!("/api/v1/namespaces/{}/{plural}", namespace.unwrap_or("default"))
+        }
+    };
+    let name = object["metadata"]["name"].as_str().unwrap_or_default();
+    let made = match calls.create(&path, object).await {
+        // From an earlier run, or the cluster's own: it is to be what the manifest says.
+        Err(error) if error.is_conflict() => match beside {
+            Beside::ConfigMap | Beside::Secret => {
+                calls.replace(&format!("{path}/{name}"), object).await
+            }
+            Beside::Namespace | Beside::ServiceAccount | Beside::Service => {
+                calls.merge(&format!("{path}/{name}"), object).await
+            }
+        },
+        made => made,
+    };
+    let refused = |source| CreationError::Refused { place: written.place.clone(), source };
+    made.map(drop).map_err(refused)
+}
+
+/// Makes a Job, or finds the one that goes on.
+pub(crate) async fn make_job(
+    calls: &Calls,
+    written: &Written<Job>,
+    wanted: &Wanted,
+) -> Result<Made, CreationError> {
+    let job = &written.object;
+    let name = job.metadata.name.clone().filter(|name| !name.is_empty());
+    let namespace = job.metadata.namespace.as_deref().filter(|name| !name.is_empty());
+    let folder = format!("/apis/batch/v1/namespaces/{}/jobs", namespace.unwrap_or("default"));
+    let refused = |source| CreationError::Refused { place: written.place.clone(), source };
+    let unfit = |why: String| CreationError::Unfit {
+        place: written.place.clone(),
+        name: name.clone().or(job.metadata.generate_name.clone()).unwrap_or_default(),
+        why,
+    };
+    let old = match &name {
+        Some(name) => calls.get(&format!("{folder}/{name}")).await.map_err(refused)?,
+        None => None,
+    };
+    let preset = match (wanted, &old) {
+        (Wanted::All, _) => IndexSet::new(),
+        (Wanted::Only(only), _) => left_out(job, only).map_err(unfit)?,
+        (Wanted::NotCompleted, Some(old)) => completed(old, job),
+        (Wanted::NotCompleted, None) => {
+            let why = "has not been run in this data folder: leave out --retry-failed";
+            return Err(unfit(why.to_owned()));
+        }
+    };
+    if let (Some(old), Some(name)) = (old, &name) {
+        let is_true = |kind: &str| {
+            let conditions = old["status"]["conditions"].as_array();
+            conditions.into_iter().flatten().any(|it| it["type"] == kind && it["status"] == "True")
+        };
+        let is_complete = is_true("Complete");
+        if !is_complete && !is_true("Failed") {
+            if matches!(wanted, Wanted::Only(_)) {
+                let why = "is left unfinished by an earlier run, and goes on with all its indexes: \
+                           leave out --only-indexes";
+                return Err(unfit(why.to_owned()));
+            }
+            let note = format!("Job {name} goes on where an earlier run left it");
+            return Ok(Made { job: typed(old), preset: IndexSet::new(), note: Some(note) });
+        }
+        if is_complete && matches!(wanted, Wanted::NotCompleted) {
+            let note = format!("Job {name} is Complete: there is nothing to run again");
+            return Ok(Made { job: typed(old), preset: IndexSet::new(), note: Some(note) });
+        }
+        let path = format!("{folder}/{name}");
+        calls.delete(&path).await.map_err(refused)?;
+        while calls.get(&path).await.map_err(refused)?.is_some() {
+            sleep(LOOK_AGAIN).await;
+        }
+    }
+    let made = create(calls, &folder, job, &preset).await.map_err(refused)?;
+    Ok(Made { job: typed(made), preset, note: None })
+}
+
+/// Makes a Job of which some indexes are completed. It is suspended until its status says so,
+/// as nobody runs Pods for a Job that is.
+async fn create(
+    calls: &Calls,
+    folder: &str,
+    job: &Job,
+    preset: &IndexSet,
+) -> Result<Value, CallError> {
+    let mut object = serde_json::to_value(job).expect("Kubernetes types serialise to JSON");
+    if preset.is_empty() {
+        return calls.create(folder, &object).await;
+    }
+    object["spec"]["suspend"] = json!(true);
+    let made = calls.create(folder, &object).await?;
+    let name = made["metadata"]["name"].as_str().unwrap_or_default();
+    let path = format!("{folder}/{name}");
+    let status =
+        json!({"status": {"completedIndexes": preset.to_string(), "succeeded": preset.count()}});
+    calls.merge(&format!("{path}/status"), &status).await?;
+    calls.merge(&path, &json!({"spec": {"suspend": false}})).await
+}
+
+/// The indexes of a new Job that an old one has completed.
+fn completed(old: &Value, new: &Job) -> IndexSet {
+    let text = old["status"]["completedIndexes"].as_str().unwrap_or("");
+    IndexSet::parse_lenient(text, completions(new))
+}
+
+fn typed(job: Value) -> Job {
+    serde_json::from_value(job).expect("the API server answers with Jobs")
+}

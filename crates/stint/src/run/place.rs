@@ -1,0 +1,77 @@
+//! Where a run keeps its objects and logs, and what is left of them.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+use stint_local::Storage;
+use tempfile::TempDir;
+
+use super::summary::Logs;
+use crate::place::{PODS, PlaceError, STORE, take_folder, temporary_folder};
+
+/// The logs within the folder of the node.
+const LOGS: &str = "logs";
+
+/// A place for one run.
+pub(crate) enum Place {
+    /// A data folder, and the lock on it.
+    Data { folder: PathBuf, _lock: File },
+    /// A folder that is gone at the end.
+    Temporary(TempDir),
+}
+
+impl Place {
+    /// The data folder, or else a temporary one.
+    pub(crate) fn choose(data: Option<&Path>) -> Result<Self, PlaceError> {
+        let Some(data) = data else { return Ok(Place::Temporary(temporary_folder()?)) };
+        let lock = take_folder(data)?;
+        let folder = std::path::absolute(data).unwrap_or_else(|_| data.to_owned());
+        Ok(Place::Data { folder, _lock: lock })
+    }
+
+    /// Where the node is.
+    pub(crate) fn pods(&self) -> PathBuf {
+        match self {
+            Place::Data { folder, .. } => folder.join(PODS),
+            Place::Temporary(folder) => folder.path().join(PODS),
+        }
+    }
+
+    /// Where objects are.
+    pub(crate) fn storage(&self) -> Storage {
+        match self {
+            Place::Data { folder, .. } => Storage::Folder(folder.join(STORE)),
+            Place::Temporary(_) => Storage::Memory,
+        }
+    }
+
+    /// What nobody else removes if the process ends at once.
+    pub(crate) fn temporary_path(&self) -> Option<PathBuf> {
+        match self {
+            Place::Data { .. } => None,
+            Place::Temporary(folder) => Some(folder.path().to_owned()),
+        }
+    }
+
+    /// Leaves the logs if they are to be kept, or everything if that was asked for.
+    pub(crate) fn leave(self, keeps_logs: bool, keeps_all: bool) -> Logs {
+        let logs = self.pods().join(LOGS);
+        let folder = match self {
+            Place::Data { folder, .. } => return Logs::Data { folder, logs },
+            Place::Temporary(folder) => folder,
+        };
+        if keeps_all {
+            let folder = folder.keep();
+            return Logs::Kept { folder, logs };
+        }
+        // A container that writes nothing has no log.
+        let is_empty = fs::read_dir(&logs).map_or(true, |mut entries| entries.next().is_none());
+        let moved = folder.path().join(LOGS);
+        if !keeps_logs || is_empty || fs::rename(&logs, &moved).is_err() {
+            return Logs::Gone;
+        }
+        let folder = folder.keep();
+        let _ = fs::remove_dir_all(folder.join(PODS));
+        Logs::Kept { folder, logs: moved }
+    }
+}

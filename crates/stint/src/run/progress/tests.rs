@@ -1,0 +1,133 @@
+use serde_json::json;
+
+use super::*;
+
+fn job(status: serde_json::Value) -> Job {
+    serde_json::from_value(json!({
+        "metadata": {"name": "work", "namespace": "default", "uid": "u"},
+        "spec": {"completions": 4, "completionMode": "Indexed", "template": {}},
+        "status": status,
+    }))
+    .expect("it is a Job")
+}
+
+fn pod(uid: &str, index: u32, node: &str, phase: &str) -> PodSight {
+    let code = i32::from(phase == "Failed");
+    serde_json::from_value(json!({
+        "metadata": {"name": format!("work-{index}-{uid}"), "namespace": "default", "uid": uid,
+            "labels": {"batch.kubernetes.io/controller-uid": "u"},
+            "annotations": {"batch.kubernetes.io/job-completion-index": index.to_string()}},
+        "spec": {"nodeName": node},
+        "status": {"phase": phase, "containerStatuses": [
+            {"name": "main", "state": {"terminated": {"exitCode": code, "reason": "Error"}}}]},
+    }))
+    .expect("it is a Pod")
+}
+
+fn started() -> (Progress, Instant) {
+    let mut progress = Progress::default();
+    let now = Instant::now();
+    progress.add(job(json!({})), IndexSet::new(), now);
+    (progress, now)
+}
+
+#[test]
+fn a_second_pod_of_an_index_is_a_retry() {
+    let (mut progress, now) = started();
+    for (uid, index) in [("a", 0), ("b", 1), ("c", 1), ("c", 1)] {
+        progress.observe_pod(&pod(uid, index, "n", "Failed"), false, now);
+    }
+    let job = &progress.jobs()[0];
+    assert_eq!(job.retries, 1);
+    let failed: Vec<_> = job.failures().map(|it| (it.index, it.times)).collect();
+    assert_eq!(failed, [(Some(0), 1), (Some(1), 2)]);
+    assert_eq!(job.latest_failure().expect("there is one").why, "exit code 1");
+}
+
+#[test]
+fn a_pod_that_is_seen_again_after_its_end_changes_nothing() {
+    let (mut progress, now) = started();
+    let failed = pod("a", 0, "n", "Failed");
+    assert_eq!(progress.observe_pod(&failed, false, now).len(), 1);
+    assert_eq!(progress.observe_pod(&failed, false, now), []);
+    assert_eq!(progress.observe_pod(&failed, true, now), []);
+}
+
+#[test]
+fn the_slowest_come_first() {
+    let (mut progress, now) = started();
+    for (index, seconds) in [(0, 2), (1, 9), (2, 5)] {
+        let uid = index.to_string();
+        progress.observe_pod(&pod(&uid, index, "n", "Pending"), false, now);
+        let then = now + Duration::from_secs(seconds);
+        progress.observe_pod(&pod(&uid, index, "n", "Succeeded"), false, then);
+    }
+    let order: Vec<_> = progress.jobs()[0].slowest().iter().map(|it| it.what.as_str()).collect();
+    assert_eq!(order, ["index 1", "index 2", "index 0"]);
+}
+
+#[test]
+fn what_was_done_before_is_not_counted() {
+    let mut progress = Progress::default();
+    let now = Instant::now();
+    let preset = IndexSet::parse_strict("0,1", 4).expect("it is a list");
+    progress.add(job(json!({"succeeded": 2, "completedIndexes": "0,1"})), preset, now);
+    progress.observe_pod(&pod("a", 2, "n", "Running"), false, now);
+    progress.observe_pod(&pod("b", 3, "", "Pending"), false, now);
+    let counts = progress.jobs()[0].counts();
+    let expected = Counts { total: Some(2), done: 0, failed: 0, running: 1, waiting: Some(1) };
+    assert_eq!(counts, expected);
+    let changes =
+        progress.observe_job(job(json!({"succeeded": 3, "completedIndexes": "0-2"})), false, now);
+    assert_eq!(changes, [Change::Counted { job: 0 }]);
+    assert_eq!(progress.jobs()[0].completed_indexes().to_string(), "2");
+}
+
+#[test]
+fn a_run_is_over_when_every_job_has_ended_and_settled_when_its_pods_are_known() {
+    let (mut progress, now) = started();
+    let conditions = json!([{"type": "Failed", "status": "True", "reason": "FailedIndexes"}]);
+    let ended = job(json!({"failed": 1, "conditions": conditions}));
+    let changes = progress.observe_job(ended.clone(), false, now);
+    assert_eq!(changes, [Change::Counted { job: 0 }, Change::Ended { job: 0 }]);
+    assert!(progress.is_over() && !progress.is_settled());
+    progress.observe_pod(&pod("a", 0, "n", "Failed"), false, now);
+    assert!(progress.is_settled());
+    assert_eq!(progress.observe_job(ended, true, now), []);
+    assert_eq!(progress.jobs()[0].end(), End::Failed);
+}
+
+#[test]
+fn a_job_that_is_removed_before_its_end_is_gone() {
+    let (mut progress, now) = started();
+    let changes = progress.observe_job(job(json!({})), true, now);
+    assert_eq!(changes, [Change::Ended { job: 0 }]);
+    assert!(progress.is_over() && progress.jobs()[0].is_gone);
+    assert_eq!(progress.jobs()[0].end(), End::Unfinished);
+}
+
+#[test]
+fn a_pod_that_waits_in_vain_is_told_once_for_each_reason() {
+    let (mut progress, now) = started();
+    let waiting = |uid: &str, reason: &str, message: &str| -> PodSight {
+        serde_json::from_value(json!({
+            "metadata": {"name": uid, "uid": uid,
+                "labels": {"batch.kubernetes.io/controller-uid": "u"}},
+            "status": {"phase": "Pending", "containerStatuses": [
+                {"name": "main", "state": {"waiting": {"reason": reason, "message": message}}}]},
+        }))
+        .expect("it is a Pod")
+    };
+    let mut told = |uid: &str, reason: &str, message: &str| {
+        progress.observe_pod(&waiting(uid, reason, message), false, now).len()
+    };
+    assert_eq!(told("a", "ContainerCreating", ""), 0);
+    assert_eq!(told("a", "CrashLoopBackOff", "10s left"), 1);
+    assert_eq!(told("a", "CrashLoopBackOff", "9s left"), 0);
+    assert_eq!(told("b", "CrashLoopBackOff", "9s left"), 0, "one Pod speaks for all");
+    assert_eq!(told("a", "CreateContainerConfigError", "no such ConfigMap"), 1);
+    assert_eq!(told("a", "ContainerCreating", ""), 0);
+    assert_eq!(told("b", "CrashLoopBackOff", "8s left"), 1);
+    let waits = progress.jobs()[0].waits().expect("it does").clone();
+    assert_eq!((waits.what.as_str(), waits.why.as_str()), ("Pod b", "CrashLoopBackOff: 8s left"));
+}

@@ -1,0 +1,230 @@
+//! What came of a run, for a person who wants to know what to do next. Text made from values.
+
+use std::fmt::Write;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use stint_api::index_set::IndexSet;
+
+use super::progress::{End, Failure, JobProgress};
+use super::words;
+use crate::color::{Painter, Style};
+use crate::printable::{MAX_MESSAGE_CHARS, printable};
+
+/// Most failures that are shown with their last lines.
+pub(crate) const MAX_SHOWN_FAILURES: usize = 3;
+
+/// How many lines of a log are shown.
+pub(crate) const TAIL_LINES: usize = 5;
+
+/// Most characters of a line of a log: two lines of a terminal.
+const MAX_LINE_CHARS: usize = 160;
+
+/// A failure and the last lines that its container wrote.
+pub(crate) type Tail = (Failure, Vec<String>);
+
+/// What became of the logs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Logs {
+    /// They are gone.
+    Gone,
+    /// They are in this temporary folder.
+    Kept { folder: PathBuf, logs: PathBuf },
+    /// They are in the data folder.
+    Data { folder: PathBuf, logs: PathBuf },
+}
+
+/// The summary of one Job.
+pub(crate) fn of_job(job: &JobProgress, tails: &[Tail], painter: Painter, now: Instant) -> String {
+    let mut text = headline(job, painter, now);
+    let mut row = |name: &str, value: &str| {
+        writeln!(text, "  {name:<10} {value}").expect("writing into a string cannot fail");
+    };
+    let (succeeded, failed) = job.pods();
+    if job.is_indexed() {
+        let completed = job.completed_indexes();
+        let total = job.counts().total.unwrap_or(0);
+        row("completed", &format!("{} of {total}{}", completed.count(), listed(&completed)));
+        let failed = job.failed_indexes();
+        if !failed.is_empty() {
+            row("failed", &format!("{}{}", failed.count(), listed(&failed)));
+        }
+        if !job.preset.is_empty() {
+            let note = format!("{}{}", job.preset.count(), listed(&job.preset));
+            row("left out", &format!("{note}: counted as completed before this run"));
+        }
+    }
+    let retries = match job.retries {
+        0 => String::new(),
+        1 => "; 1 retry".to_owned(),
+        count => format!("; {count} retries"),
+    };
+    row("Pods", &format!("{succeeded} succeeded, {failed} failed{retries}"));
+    if job.slowest().len() > 1 {
+        let slowest: Vec<String> = job
+            .slowest()
+            .iter()
+            .map(|it| format!("{} {}", it.what, words::time(it.time)))
+            .collect();
+        row("slowest", &slowest.join(", "));
+    }
+    if let Some(waits) = job.waits().filter(|_| job.end() == End::Unfinished) {
+        row("waiting", &format!("{}: {}", waits.what, printable(&waits.why, MAX_MESSAGE_CHARS)));
+    }
+    for tail in tails {
+        text += &failure(tail);
+    }
+    let rest = job.failures().count().saturating_sub(tails.len());
+    if rest > 0 && job.end() != End::Complete {
+        writeln!(text, "  … and {rest} more").expect("as above");
+    }
+    text
+}
+
+fn headline(job: &JobProgress, painter: Painter, now: Instant) -> String {
+    let title = painter.paint(Style::Message, &job.title);
+    let elapsed = words::time(job.elapsed(now));
+    match job.end() {
+        End::Complete => {
+            let word = painter.paint(Style::Frame, "Complete");
+            format!("{title}: {word} in {elapsed}\n")
+        }
+        End::Failed => {
+            let word = painter.paint(Style::Error, "Failed");
+            let why = job.why().map(|condition| {
+                let reason = condition.reason.as_deref().unwrap_or("no reason");
+                format!(": {reason}: {}", condition.message.as_deref().unwrap_or(""))
+            });
+            let why = printable(&why.unwrap_or_default(), MAX_MESSAGE_CHARS);
+            format!("{title}: {word} after {elapsed}{why}\n")
+        }
+        End::Unfinished => {
+            let word = painter.paint(Style::Warning, "not finished");
+            let gone = if job.is_gone { ": it was deleted" } else { "" };
+            format!("{title}: {word} after {elapsed}{gone}\n")
+        }
+    }
+}
+
+fn listed(set: &IndexSet) -> String {
+    if set.is_empty() { String::new() } else { format!(": {}", words::indexes(set)) }
+}
+
+fn failure((failure, lines): &Tail) -> String {
+    let container = failure.container.as_ref().map(|name| format!(" in container {name}"));
+    let times =
+        if failure.times > 1 { format!(", {} times", failure.times) } else { String::new() };
+    let why = printable(&failure.why, MAX_MESSAGE_CHARS);
+    let container = container.unwrap_or_default();
+    let mut text = format!("  {} failed: {why}{container}{times}\n", failure.what());
+    for line in lines {
+        text += &format!("    | {}\n", printable(line, MAX_LINE_CHARS));
+    }
+    text
+}
+
+/// What a person may want to do next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    Nothing,
+    /// Run what failed again.
+    Retry,
+    /// The same, of Jobs with indexes.
+    RetryIndexes,
+    /// Go on with what was stopped.
+    GoOn,
+}
+
+/// Where the logs are and what to do next, if there is anything to do.
+pub(crate) fn advice(logs: &Logs, next: Next, files: &str) -> String {
+    let mut text = String::new();
+    match logs {
+        Logs::Gone => {}
+        Logs::Kept { folder, logs } => {
+            text += &format!("logs: {}\n", logs.display());
+            text += &format!("      remove them with: rm -r {}\n", folder.display());
+        }
+        Logs::Data { logs, .. } => text += &format!("logs: {}\n", logs.display()),
+    }
+    match (next, logs) {
+        (Next::Nothing, _) | (Next::GoOn, Logs::Gone | Logs::Kept { .. }) => {}
+        (Next::Retry, Logs::Gone | Logs::Kept { .. }) => {
+            text += &format!("next: mend what failed, then stint run {files}\n");
+        }
+        (Next::RetryIndexes, Logs::Gone | Logs::Kept { .. }) => {
+            text += &format!(
+                "next: mend what failed, then stint run {files}\n      --only-indexes INDEXES \
+                 runs some of it; after a run with --data-dir DIR, --retry-failed runs what failed\n"
+            );
+        }
+        (Next::Retry | Next::RetryIndexes, Logs::Data { folder, .. }) => {
+            let folder = folder.display();
+            text += &format!(
+                "next: mend what failed, then stint run --data-dir {folder} --retry-failed {files}\n"
+            );
+        }
+        (Next::GoOn, Logs::Data { folder, .. }) => {
+            let folder = folder.display();
+            text += &format!("next: stint run --data-dir {folder} {files} goes on from here\n");
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::batch::v1::Job;
+    use serde_json::json;
+
+    use super::*;
+    use crate::run::progress::Progress;
+
+    #[test]
+    fn a_failed_job_says_what_failed_and_why() {
+        let job: Job = serde_json::from_value(json!({
+            "metadata": {"name": "work", "uid": "u"},
+            "spec": {"completions": 4, "completionMode": "Indexed", "backoffLimitPerIndex": 1,
+                "template": {}},
+            "status": {"succeeded": 2, "failed": 2, "completedIndexes": "0,3", "failedIndexes": "2",
+                "conditions": [{"type": "Failed", "status": "True", "reason": "FailedIndexes",
+                    "message": "Job has failed indexes"}]},
+        }))
+        .expect("it is a Job");
+        let now = Instant::now();
+        let mut progress = Progress::default();
+        let preset = IndexSet::parse_strict("0", 4).expect("it is a list");
+        progress.add(job, preset, now);
+        let failure = Failure {
+            index: Some(2),
+            namespace: "default".to_owned(),
+            pod: "work-2-a".to_owned(),
+            container: Some("main".to_owned()),
+            why: "exit code 1".to_owned(),
+            times: 2,
+        };
+        let tails = [(failure, vec!["oh \u{1b}[2Jno".to_owned()])];
+        let text = of_job(&progress.jobs()[0], &tails, Painter::new(false), now);
+        let expected = "\
+work: Failed after 0.00s: FailedIndexes: Job has failed indexes
+  completed  1 of 3: 3
+  failed     1: 2
+  left out   1: 0: counted as completed before this run
+  Pods       1 succeeded, 2 failed
+  index 2 failed: exit code 1 in container main, 2 times
+    | oh \\u{1b}[2Jno
+";
+        assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn advice_is_given_only_where_there_is_something_to_do() {
+        assert_eq!(advice(&Logs::Gone, Next::Nothing, "a.yaml"), "");
+        let data = Logs::Data { folder: "d".into(), logs: "d/node/logs".into() };
+        let text = advice(&data, Next::RetryIndexes, "a.yaml");
+        assert!(text.contains("stint run --data-dir d --retry-failed a.yaml"), "{text}");
+        let text = advice(&data, Next::GoOn, "a.yaml");
+        assert!(text.contains("stint run --data-dir d a.yaml goes on"), "{text}");
+        let kept = Logs::Kept { folder: "/tmp/x".into(), logs: "/tmp/x/logs".into() };
+        assert!(advice(&kept, Next::Retry, "a.yaml").contains("rm -r /tmp/x\n"));
+    }
+}

@@ -1,0 +1,289 @@
+//! What is shown while Jobs run: bars on a terminal, a line for each change elsewhere.
+
+use std::io::{self, Write};
+use std::time::{Duration, Instant};
+
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use super::progress::{Change, Progress};
+use super::words;
+use crate::printable::{MAX_MESSAGE_CHARS, printable};
+
+/// Most Jobs with a bar of their own: what fits on a small terminal.
+const MAX_BARS: usize = 12;
+
+/// How many failures of a Job are told one by one; the others are in the counts.
+const MAX_TOLD_FAILURES: u64 = 10;
+
+/// How soon a Job's counts are told again, where each time is a line, and how rarely at last.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const LAST_PAUSE: Duration = Duration::from_secs(30);
+
+/// How many lines of a log stand beneath the bars.
+const MAX_TAIL_LINES: usize = 3;
+
+/// Most characters of a log line beneath the bars.
+const MAX_TAIL_CHARS: usize = 100;
+
+/// Where progress is shown.
+pub(crate) enum View {
+    /// Nowhere.
+    Quiet,
+    /// Bars that redraw themselves.
+    Live(Live),
+    /// A line for each change.
+    Plain(Plain),
+}
+
+impl View {
+    /// The view for these Jobs.
+    pub(crate) fn new(
+        is_quiet: bool,
+        is_terminal: bool,
+        progress: &Progress,
+        now: Instant,
+    ) -> Self {
+        if is_quiet {
+            View::Quiet
+        } else if is_terminal {
+            View::Live(Live::new(progress))
+        } else {
+            View::Plain(Plain::new(progress, now))
+        }
+    }
+
+    /// Something happened.
+    pub(crate) fn show(&mut self, change: &Change, progress: &Progress, now: Instant) {
+        match self {
+            View::Quiet | View::Live(_) => {}
+            View::Plain(plain) => {
+                if let Some(line) = plain.line(change, progress, now) {
+                    say(&line);
+                }
+            }
+        }
+    }
+
+    /// Time has passed; `tail` is what the latest failure wrote last.
+    pub(crate) fn tick(&mut self, progress: &Progress, tail: &[String], now: Instant) {
+        match self {
+            View::Quiet | View::Plain(_) => {}
+            View::Live(live) => live.draw(progress, tail, now),
+        }
+    }
+
+    /// Whether it shows what failures wrote last.
+    pub(crate) fn wants_tail(&self) -> bool {
+        matches!(self, View::Live(_))
+    }
+
+    /// Writes a line of a log, without harm to what is shown.
+    pub(crate) fn print(&self, write: impl FnOnce()) {
+        match self {
+            View::Quiet | View::Plain(_) => write(),
+            View::Live(live) => live.all.suspend(write),
+        }
+    }
+
+    /// Takes away what redraws itself.
+    pub(crate) fn close(&mut self) {
+        if let View::Live(live) = self {
+            let _ = live.all.clear();
+        }
+        *self = View::Quiet;
+    }
+}
+
+/// Bars on a terminal.
+pub(crate) struct Live {
+    all: MultiProgress,
+    bars: Vec<ProgressBar>,
+    /// The latest failure, and a line for each of its last.
+    failure: ProgressBar,
+    tail: Vec<ProgressBar>,
+}
+
+impl Live {
+    fn new(progress: &Progress) -> Self {
+        let all = MultiProgress::with_draw_target(ProgressDrawTarget::stderr_with_hz(10));
+        let shown = progress.jobs().iter().take(MAX_BARS);
+        let width = shown.clone().map(|job| job.title.chars().count()).max().unwrap_or(0).min(30);
+        let bars = shown
+            .map(|job| {
+                let bar = all.add(ProgressBar::new(job.counts().total.unwrap_or(0)));
+                bar.set_style(style("{prefix} [{bar:16}] {wide_msg}").progress_chars("=> "));
+                bar.set_prefix(format!("{:<width$}", printable(&job.title, 30)));
+                bar
+            })
+            .collect();
+        let line = || {
+            let line = all.add(ProgressBar::new(0));
+            line.set_style(style("{wide_msg}"));
+            line
+        };
+        let failure = line();
+        let tail = (0..MAX_TAIL_LINES).map(|_| line()).collect();
+        Live { all, bars, failure, tail }
+    }
+
+    fn draw(&self, progress: &Progress, tail: &[String], now: Instant) {
+        for (bar, job) in self.bars.iter().zip(progress.jobs()) {
+            let counts = job.counts();
+            let elapsed = job.elapsed(now);
+            let pace = words::pace(&counts, elapsed).map(|pace| format!(", {pace}"));
+            bar.set_position(counts.done);
+            bar.set_message(format!(
+                "{}{}, {}",
+                words::counts(&counts),
+                pace.unwrap_or_default(),
+                words::time(elapsed)
+            ));
+        }
+        let hidden = progress.jobs().len().saturating_sub(self.bars.len());
+        let rest = (hidden > 0).then(|| format!("… and {hidden} more Jobs"));
+        let latest = progress.jobs().iter().rev().find_map(|job| {
+            let failure = job.latest_failure()?;
+            let (title, what) = (printable(&job.title, 30), failure.what());
+            let why = printable(&failure.why, MAX_TAIL_CHARS);
+            Some(format!("{title}: {what} failed: {why}"))
+        });
+        let waits = progress.jobs().iter().find_map(|job| {
+            let waits = job.waits()?;
+            let why = printable(&waits.why, MAX_MESSAGE_CHARS);
+            Some(format!("{}: {} waits: {why}", printable(&job.title, 30), waits.what))
+        });
+        let lines: Vec<String> = waits.into_iter().chain(latest).chain(rest).collect();
+        self.failure.set_message(lines.join("; "));
+        let last = &tail[tail.len().saturating_sub(self.tail.len())..];
+        for (bar, line) in self.tail.iter().zip(last) {
+            bar.set_message(format!("  | {}", printable(line, MAX_TAIL_CHARS)));
+        }
+        for bar in self.tail.iter().skip(last.len()) {
+            bar.set_message("");
+        }
+    }
+}
+
+fn style(template: &str) -> ProgressStyle {
+    ProgressStyle::with_template(template).expect("the template is well-formed")
+}
+
+/// A line for each change.
+pub(crate) struct Plain {
+    jobs: Vec<Told>,
+}
+
+/// What was told of a Job.
+struct Told {
+    failures: u64,
+    next: Instant,
+    pause: Duration,
+}
+
+impl Plain {
+    fn new(progress: &Progress, now: Instant) -> Self {
+        let told = || Told { failures: 0, next: now + FIRST_PAUSE, pause: FIRST_PAUSE };
+        Plain { jobs: progress.jobs().iter().map(|_| told()).collect() }
+    }
+
+    /// The line about a change, if it is worth one now.
+    fn line(&mut self, change: &Change, progress: &Progress, now: Instant) -> Option<String> {
+        match change {
+            Change::PodFailed { job, failure } => {
+                let told = &mut self.jobs[*job];
+                told.failures += 1;
+                if told.failures > MAX_TOLD_FAILURES {
+                    return None;
+                }
+                let note =
+                    if told.failures == MAX_TOLD_FAILURES { "; more are counted only" } else { "" };
+                let title = &progress.jobs()[*job].title;
+                let why = printable(&failure.why, MAX_MESSAGE_CHARS);
+                Some(format!("{title}: {} failed: {why}{note}\n", failure.what()))
+            }
+            Change::PodWaits { job, waits } => {
+                let title = &progress.jobs()[*job].title;
+                let why = printable(&waits.why, MAX_MESSAGE_CHARS);
+                Some(format!("{title}: {} waits: {why}\n", waits.what))
+            }
+            // The summary tells it all if there is one Job.
+            Change::Ended { .. } if self.jobs.len() == 1 => None,
+            Change::Ended { job } => {
+                let job = &progress.jobs()[*job];
+                let how = job.why().map_or("not finished", |condition| condition.type_.as_str());
+                Some(format!("{}: {how} in {}\n", job.title, words::time(job.elapsed(now))))
+            }
+            Change::Counted { job } => {
+                let told = &mut self.jobs[*job];
+                if now < told.next {
+                    return None;
+                }
+                told.pause = (told.pause * 2).min(LAST_PAUSE);
+                told.next = now + told.pause;
+                let job = &progress.jobs()[*job];
+                Some(format!("{}: {}\n", job.title, words::counts(&job.counts())))
+            }
+        }
+    }
+}
+
+fn say(text: &str) {
+    // If that fails there is nowhere left to say so.
+    let _ = io::stderr().lock().write_all(text.as_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::batch::v1::Job;
+    use serde_json::json;
+    use stint_api::index_set::IndexSet;
+
+    use super::super::progress::Failure;
+    use super::*;
+
+    fn progress(now: Instant) -> Progress {
+        let job: Job = serde_json::from_value(json!({
+            "metadata": {"name": "work", "uid": "u"},
+            "spec": {"completions": 4, "template": {}}, "status": {"succeeded": 1},
+        }))
+        .expect("it is a Job");
+        let mut progress = Progress::default();
+        progress.add(job, IndexSet::new(), now);
+        progress
+    }
+
+    #[test]
+    fn counts_are_told_ever_more_rarely() {
+        let now = Instant::now();
+        let progress = progress(now);
+        let mut plain = Plain::new(&progress, now);
+        let told: Vec<u64> = (0..100)
+            .filter(|second| {
+                let now = now + Duration::from_secs(*second);
+                plain.line(&Change::Counted { job: 0 }, &progress, now).is_some()
+            })
+            .collect();
+        assert_eq!(told, [1, 3, 7, 15, 31, 61, 91]);
+    }
+
+    #[test]
+    fn only_the_first_failures_are_told_one_by_one() {
+        let now = Instant::now();
+        let progress = progress(now);
+        let mut plain = Plain::new(&progress, now);
+        let failure = Failure {
+            index: Some(3),
+            namespace: "default".to_owned(),
+            pod: "work-3".to_owned(),
+            container: None,
+            why: "exit code 1".to_owned(),
+            times: 1,
+        };
+        let change = Change::PodFailed { job: 0, failure };
+        let told: Vec<String> =
+            (0..100).filter_map(|_| plain.line(&change, &progress, now)).collect();
+        assert_eq!(told.len(), 10);
+        assert_eq!(told[0], "work: index 3 failed: exit code 1\n");
+        assert_eq!(told[9], "work: index 3 failed: exit code 1; more are counted only\n");
+    }
+}

@@ -1,0 +1,105 @@
+//! Times, counts and lists of indexes, as they are told to people.
+
+use std::time::Duration;
+
+use stint_api::index_set::IndexSet;
+
+use super::progress::Counts;
+
+/// Most characters of a list of indexes: some lines of a terminal.
+const MAX_INDEX_CHARS: usize = 300;
+
+/// `0.42s`, `12.3s`, `3m05s`, `2h04m`.
+pub(crate) fn time(time: Duration) -> String {
+    let seconds = time.as_secs();
+    match seconds {
+        0..=9 => format!("{:.2}s", time.as_secs_f64()),
+        10..=59 => format!("{:.1}s", time.as_secs_f64()),
+        60..=3599 => format!("{}m{:02}s", seconds / 60, seconds % 60),
+        _ => format!("{}h{:02}m", seconds / 3600, seconds % 3600 / 60),
+    }
+}
+
+/// `1,3-5`; cut after a whole range if it is long.
+pub(crate) fn indexes(set: &IndexSet) -> String {
+    let text = set.to_string();
+    if text.len() <= MAX_INDEX_CHARS {
+        return text;
+    }
+    let end = text[..MAX_INDEX_CHARS].rfind(',').unwrap_or(MAX_INDEX_CHARS);
+    format!("{},…", &text[..end])
+}
+
+/// `6 of 8 done, 2 failed, 1 running, 1 waiting`.
+pub(crate) fn counts(counts: &Counts) -> String {
+    let mut text = match counts.total {
+        Some(total) => format!("{} of {total} done", counts.done),
+        None => format!("{} done", counts.done),
+    };
+    if counts.failed > 0 {
+        text += &format!(", {} failed", counts.failed);
+    }
+    if counts.running > 0 {
+        text += &format!(", {} running", counts.running);
+    }
+    if let Some(waiting) = counts.waiting.filter(|waiting| *waiting > 0) {
+        text += &format!(", {waiting} waiting");
+    }
+    text
+}
+
+/// How fast it goes and how long it will take at that: `3.2/s, 12.0s left`. Nothing before
+/// anything is done.
+pub(crate) fn pace(counts: &Counts, elapsed: Duration) -> Option<String> {
+    let seconds = elapsed.as_secs_f64();
+    if counts.done == 0 || seconds < 0.5 {
+        return None;
+    }
+    let rate = counts.done as f64 / seconds;
+    let shown =
+        if rate >= 0.1 { format!("{rate:.1}/s") } else { format!("{:.1}/min", rate * 60.0) };
+    let left = counts.total.map(|total| total.saturating_sub(counts.done));
+    match left.filter(|left| *left > 0) {
+        Some(left) => {
+            let left = Duration::try_from_secs_f64(left as f64 / rate).unwrap_or(Duration::MAX);
+            Some(format!("{shown}, {} left", time(left)))
+        }
+        None => Some(shown),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_short() {
+        let rows = [(420, "0.42s"), (12_345, "12.3s"), (185_000, "3m05s"), (7_440_000, "2h04m")];
+        for (millis, expected) in rows {
+            assert_eq!(time(Duration::from_millis(millis)), expected);
+        }
+    }
+
+    #[test]
+    fn counts_leave_out_what_is_nothing() {
+        let some = Counts { total: Some(8), done: 4, failed: 2, running: 1, waiting: Some(1) };
+        assert_eq!(counts(&some), "4 of 8 done, 2 failed, 1 running, 1 waiting");
+        assert_eq!(counts(&Counts { done: 3, ..Counts::default() }), "3 done");
+    }
+
+    #[test]
+    fn the_pace_says_how_long_it_will_take() {
+        let some = Counts { total: Some(8), done: 4, failed: 0, running: 1, waiting: Some(3) };
+        assert_eq!(pace(&some, Duration::from_secs(2)).as_deref(), Some("2.0/s, 2.00s left"));
+        assert_eq!(pace(&Counts { done: 0, ..some }, Duration::from_secs(2)), None);
+        let done = Counts { done: 8, ..some };
+        assert_eq!(pace(&done, Duration::from_secs(160)).as_deref(), Some("3.0/min"));
+    }
+
+    #[test]
+    fn a_long_list_of_indexes_is_cut_between_two() {
+        let odd: IndexSet = (0..500).map(|index| index * 2).collect();
+        let text = indexes(&odd);
+        assert!(text.len() <= MAX_INDEX_CHARS + 5 && text.ends_with(",…"), "{text}");
+    }
+}

@@ -1,0 +1,91 @@
+//! How runs end: exit codes, summaries, objects, and what is left behind.
+
+use crate::kit::{Bench, example, indexed};
+
+#[test]
+fn the_blogs_failing_indexes_end_as_the_blog_says() {
+    let bench = Bench::new();
+    let ended = bench.run(&["-o", "json", &example("execute-all.yaml")]);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    let status = &ended.json()["status"];
+    assert_eq!(status["completedIndexes"], "0,3-7");
+    assert_eq!(status["failedIndexes"], "1,2");
+    assert_eq!((&status["succeeded"], &status["failed"]), (&6.into(), &4.into()));
+    let conditions = status["conditions"].as_array().expect("it has some");
+    let failed = conditions.iter().find(|it| it["type"] == "Failed").expect("it failed");
+    assert_eq!(failed["reason"], "FailedIndexes");
+    for line in [
+        "execute-all: Failed after ",
+        "FailedIndexes: Job has failed indexes\n",
+        "completed  6 of 8: 0,3-7\n",
+        "failed     2: 1,2\n",
+        "6 succeeded, 4 failed; 2 retries\n",
+        "index 1 failed: exit code 1 in container example, 2 times\n    | index 1 fails\n",
+    ] {
+        assert!(ended.stderr.contains(line), "{line}: {}", ended.stderr);
+    }
+}
+
+#[test]
+fn a_run_that_succeeds_leaves_nothing_behind() {
+    let bench = Bench::new();
+    let ended = bench.run(&[&example("indexed.yaml")]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(ended.stderr.contains("completed  8 of 8: 0-7\n"), "{}", ended.stderr);
+    assert_eq!(ended.stdout, "");
+    assert!(bench.left().is_empty(), "{:?}", bench.left());
+}
+
+#[test]
+fn the_logs_of_a_run_that_failed_are_kept_and_named() {
+    let bench = Bench::new();
+    let job = indexed("broken", 2, "  backoffLimit: 0", "echo the reason; exit 7");
+    let ended = bench.run(&[&bench.file("job.yaml", &job)]);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert!(ended.stderr.contains("exit code 7 in container main"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("    | the reason\n"), "{}", ended.stderr);
+    let [folder] = &bench.left()[..] else { panic!("{:?}", bench.left()) };
+    assert!(ended.stderr.contains(&format!("rm -r {}\n", folder.display())), "{}", ended.stderr);
+    let of_pod = std::fs::read_dir(folder.join("logs")).expect("it is there").next();
+    let of_pod = of_pod.expect("there is one").expect("it can be read").path();
+    let log = std::fs::read_to_string(of_pod.join("main/0.0.log")).expect("it is there");
+    assert!(log.contains("the reason"), "{log}");
+}
+
+#[test]
+fn keep_keeps_the_logs_of_a_run_that_succeeded() {
+    let bench = Bench::new();
+    let ended = bench.run(&["--keep", &example("hello.yaml")]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let [folder] = &bench.left()[..] else { panic!("{:?}", bench.left()) };
+    assert!(folder.join("node/logs").is_dir(), "{}", ended.stderr);
+}
+
+#[test]
+fn two_hundred_indexes_are_counted_exactly() {
+    let bench = Bench::new();
+    let job = indexed("many", 200, "", "echo $JOB_COMPLETION_INDEX");
+    let file = bench.file("job.yaml", &job);
+    let ended = bench.run(&["-o", "json", "--parallelism", "20", &file]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let job = ended.json();
+    assert_eq!(job["spec"]["parallelism"], 20);
+    assert_eq!(job["status"]["succeeded"], 200);
+    assert_eq!(job["status"]["failed"], serde_json::Value::Null);
+    assert_eq!(job["status"]["completedIndexes"], "0-199");
+    assert!(ended.stderr.contains("200 succeeded, 0 failed\n"), "{}", ended.stderr);
+}
+
+#[test]
+fn objects_are_printed_as_they_were_asked_for_and_nothing_else() {
+    let bench = Bench::new();
+    let (hello, env) = (example("hello.yaml"), example("env.yaml"));
+    let names = bench.run(&["-o", "name", "--logs", &hello, &env]);
+    assert_eq!(names.stdout, "job.batch/hello\njob.batch/env\n");
+    assert!(names.stderr.contains("Hello from a Job on hello"), "{}", names.stderr);
+    let list = bench.run(&["-o", "json", &hello, &env]).json();
+    assert_eq!((&list["kind"], &list["items"][1]["kind"]), (&"List".into(), &"Job".into()));
+    let yaml = bench.run(&["-o", "yaml", &hello]).stdout;
+    assert!(yaml.starts_with("apiVersion: batch/v1\nkind: Job\n"), "{yaml}");
+    assert!(yaml.contains("  succeeded: 1\n"), "{yaml}");
+}

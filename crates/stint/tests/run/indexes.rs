@@ -1,0 +1,49 @@
+//! Runs of some of the indexes.
+
+use crate::kit::{Bench, indexed};
+
+#[test]
+fn only_the_indexes_that_are_asked_for_run() {
+    let bench = Bench::new();
+    let job = indexed("some", 12, "", "echo ran");
+    let file = bench.file("job.yaml", &job);
+    let ended = bench.run(&["--logs", "--only-indexes", "7-9,3", &file]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert_eq!(ended.lines(), ["[some/3] ran", "[some/7] ran", "[some/8] ran", "[some/9] ran"]);
+    assert!(ended.stderr.contains("completed  4 of 4: 3,7-9\n"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("4 succeeded, 0 failed\n"), "{}", ended.stderr);
+    let beyond = bench.run(&["--only-indexes", "12", &file]);
+    assert_eq!(beyond.code, Some(2), "{beyond:?}");
+    assert!(beyond.stderr.contains("has the indexes 0 to 11"), "{}", beyond.stderr);
+}
+
+#[test]
+fn what_failed_is_run_again_and_nothing_else() {
+    let bench = Bench::new();
+    let script = "echo ran; test $JOB_COMPLETION_INDEX != ${BAD:-none}";
+    let file = bench.file("job.yaml", &indexed("again", 6, "  backoffLimitPerIndex: 0", script));
+    let data = bench.path("data");
+    let first = bench.run(&["--data-dir", &data, "--retry-failed", &file]);
+    assert_eq!(first.code, Some(2), "{first:?}");
+    let failed = bench.run(&["--data-dir", &data, "--set", "BAD=4", &file]);
+    assert_eq!(failed.code, Some(1), "{failed:?}");
+    assert!(failed.stderr.contains("--retry-failed"), "{}", failed.stderr);
+    let again = bench.run(&["--data-dir", &data, "--retry-failed", "--logs", &file]);
+    assert_eq!((again.code, again.stdout.as_str()), (Some(0), "[again/4] ran\n"), "{again:?}");
+    let over = bench.run(&["--data-dir", &data, "--retry-failed", "-o", "json", &file]);
+    assert_eq!(over.code, Some(0), "{over:?}");
+    assert_eq!(over.json()["status"]["succeeded"], 6);
+    assert!(over.stderr.contains("nothing to run again"), "{}", over.stderr);
+}
+
+#[test]
+fn a_job_that_ended_is_run_anew() {
+    let bench = Bench::new();
+    let file = bench.file("job.yaml", &indexed("anew", 2, "", "echo ran"));
+    let data = bench.path("data");
+    for _ in 0..2 {
+        let ended = bench.run(&["--data-dir", &data, "--logs", &file]);
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        assert_eq!(ended.lines(), ["[anew/0] ran", "[anew/1] ran"]);
+    }
+}

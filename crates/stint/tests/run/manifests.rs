@@ -1,0 +1,125 @@
+//! What can be run, and what cannot.
+
+use std::process::Command;
+
+use crate::kit::{Bench, example, indexed};
+
+#[test]
+fn a_job_finds_what_stands_beside_it_in_a_namespace_that_is_made_for_it() {
+    let bench = Bench::new();
+    let text = "\
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: words, namespace: lab}
+data: {greeting: good morning}
+---
+apiVersion: v1
+kind: List
+items:
+- apiVersion: v1
+  kind: Secret
+  metadata: {name: keys, namespace: lab}
+  stringData: {key: sesame}
+---
+apiVersion: batch/v1
+kind: Job
+metadata: {generateName: tell-, namespace: lab}
+spec:
+  template:
+    spec:
+      restartPolicy: Never
+      containers:
+      - name: main
+        image: unused
+        env:
+        - {name: GREETING, valueFrom: {configMapKeyRef: {name: words, key: greeting}}}
+        - {name: KEY, valueFrom: {secretKeyRef: {name: keys, key: key}}}
+        - {name: CHANGED, value: before}
+        command: [sh, -c, 'echo \"$GREETING, $KEY, $CHANGED, $ADDED\"']
+";
+    let arguments = ["--logs", "--set", "CHANGED=after", "--set", "ADDED=$(KEY)", "-"];
+    let ended = bench.run_with_input(&arguments, text);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(ended.stdout.starts_with("[tell-"), "{}", ended.stdout);
+    assert!(ended.stdout.ends_with("] good morning, sesame, after, $(KEY)\n"), "{}", ended.stdout);
+    assert!(ended.stderr.contains("lab/tell-"), "{}", ended.stderr);
+}
+
+#[test]
+fn what_cannot_be_run_is_refused_with_a_reason_and_runs_nothing() {
+    let bench = Bench::new();
+    let wrong = indexed("a", 1, "  paralelism: 2", "true");
+    let suspended = indexed("a", 1, "  suspend: true", "true");
+    let beside = |object: &str| format!("{}---\n{object}\n", indexed("a", 1, "", "echo ran"));
+    let pod = beside("{apiVersion: v1, kind: Pod, metadata: {name: p}}");
+    let map = beside("{apiVersion: v1, kind: ConfigMap, metadata: {name: c}, dat: {}}");
+    let rows = [
+        (wrong.as_str(), "did you mean \"parallelism\"?"),
+        (&suspended, "spec.suspend: true"),
+        (&pod, "document 2: stint run does not run a Pod"),
+        (&map, "unknown field \"dat\""),
+        ("{apiVersion: v1, kind: ConfigMap, metadata: {name: c}}", "there is no Job in"),
+    ];
+    for (text, said) in rows {
+        let ended = bench.run(&["--logs", &bench.file("job.yaml", text)]);
+        assert_eq!(ended.code, Some(2), "{ended:?}");
+        assert_eq!(ended.stdout, "");
+        assert!(ended.stderr.contains(said), "{said}: {}", ended.stderr);
+    }
+    assert!(bench.left().is_empty(), "{:?}", bench.left());
+}
+
+#[test]
+fn two_jobs_of_one_name_are_refused_wherever_they_are() {
+    let bench = Bench::new();
+    let one = bench.file("one.yaml", &indexed("twin", 1, "", "true"));
+    let two = bench.file("two.yaml", &indexed("twin", 1, "", "true"));
+    let ended = bench.run(&[&one, &two]);
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+    let said = format!("{two}:1, document 1: Job twin has the name of another, at {one}:1");
+    assert!(ended.stderr.contains(&said), "{}", ended.stderr);
+}
+
+#[test]
+fn a_job_that_is_removed_at_its_end_has_ended() {
+    let bench = Bench::new();
+    let file = bench.file("job.yaml", &indexed("brief", 3, "  ttlSecondsAfterFinished: 0", "true"));
+    let ended = bench.run(&["-o", "json", &file]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert_eq!(ended.json()["status"]["succeeded"], 3);
+}
+
+#[test]
+fn wrong_usage_and_unreadable_files_are_told() {
+    let bench = Bench::new();
+    let hello = example("hello.yaml");
+    for arguments in [
+        &["no-such-file.yaml"][..],
+        &[],
+        &["--retry-failed", &hello],
+        &["--only-indexes", "3-", &hello],
+        &["--only-indexes", "0", &hello],
+        &["--set", "novalue", &hello],
+        &["--timeout", "soon", &hello],
+        &["-", "-"],
+    ] {
+        let ended = bench.run(arguments);
+        assert_eq!(ended.code, Some(2), "{arguments:?} {ended:?}");
+        assert!(ended.stderr.contains("error: "), "{arguments:?} {ended:?}");
+    }
+    let data = bench.path("mine");
+    std::fs::create_dir(&data).expect("it is ours");
+    bench.file("mine/thesis.txt", "mine");
+    let ended = bench.run(&["--data-dir", &data, &hello]);
+    assert_eq!(ended.code, Some(3), "{ended:?}");
+}
+
+#[test]
+fn nobody_needs_a_standard_input() {
+    let bench = Bench::new();
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "exec \"$0\" run \"$1\" <&-", env!("CARGO_BIN_EXE_stint")]);
+    let output = shell.arg(example("hello.yaml")).env("TMPDIR", bench.path("tmp")).output();
+    let output = output.expect("it runs");
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+}

@@ -1,0 +1,182 @@
+//! Jobs whose Pods really run.
+
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+
+use serde_json::Value;
+
+use crate::kubectl::Kubectl;
+use crate::server::Server;
+
+/// A Job of one container that runs a script; more of its spec as YAML lines.
+fn job(name: &str, more: &str, script: &str) -> String {
+    let script = serde_json::to_string(script).expect("text is JSON");
+    format!(
+        "apiVersion: batch/v1\nkind: Job\nmetadata:\n  name: {name}\nspec:\n{more}  template:\n    \
+         spec:\n      restartPolicy: Never\n      containers:\n      - name: main\n        \
+         image: busybox\n        command: [sh, -c, {script}]\n"
+    )
+}
+
+fn condition<'a>(job: &'a Value, kind: &str) -> Option<&'a Value> {
+    let conditions = job["status"]["conditions"].as_array()?;
+    conditions.iter().find(|condition| condition["type"] == kind && condition["status"] == "True")
+}
+
+#[test]
+fn the_failing_indexes_of_the_blog_fail_alone() {
+    let server = Server::with_node();
+    let kubectl = Kubectl::new(&server);
+    let more = "  completions: 8\n  parallelism: 3\n  completionMode: Indexed\n  \
+                backoffLimitPerIndex: 1\n  maxFailedIndexes: 5\n";
+    // Index 1 always fails, index 2 too; each is tried twice.
+    let script = "test \"$JOB_COMPLETION_INDEX\" -ne 1 -a \"$JOB_COMPLETION_INDEX\" -ne 2";
+    kubectl.give(&job("blog", more, script), "create -f -");
+    kubectl.run("wait --for=condition=failed job/blog --timeout=120s");
+    let job = kubectl.json("get job blog -o json");
+    let status = &job["status"];
+    assert_eq!(status["completedIndexes"], "0,3-7", "{job}");
+    assert_eq!(status["failedIndexes"], "1,2", "{job}");
+    assert_eq!((&status["succeeded"], &status["failed"]), (&6.into(), &4.into()), "{job}");
+    assert_eq!(condition(&job, "Failed").expect("it has failed")["reason"], "FailedIndexes");
+    let kept = kubectl.json("get pods -l job-name=blog -o json");
+    let finalizers = |pod: &Value| pod["metadata"]["finalizers"].clone();
+    let kept = kept["items"].as_array().expect("a list");
+    assert_eq!(kept.len(), 10);
+    assert!(kept.iter().all(|pod| finalizers(pod).is_null()), "{kept:?}");
+}
+
+#[test]
+fn logs_are_followed_to_the_end_of_a_pod() {
+    let server = Server::with_node();
+    let kubectl = Kubectl::new(&server);
+    let gate = server.folder().join("gate");
+    let script = format!(
+        "echo first; while [ ! -e {} ]; do sleep 0.05; done; echo second; echo third >&2",
+        gate.display()
+    );
+    kubectl.give(&job("talk", "", &script), "create -f -");
+    kubectl.run("wait --for=jsonpath={.status.ready}=1 job/talk --timeout=60s");
+    let mut following =
+        kubectl.command("logs -f job/talk").stdout(Stdio::piped()).spawn().expect("kubectl starts");
+    let mut lines = BufReader::new(following.stdout.take().expect("it is piped")).lines();
+    let mut next = || lines.next().map(|line| line.expect("text"));
+    assert_eq!(next().as_deref(), Some("first"));
+    std::fs::write(&gate, "").expect("it can be written");
+    let mut rest = vec![next().expect("more"), next().expect("more")];
+    rest.sort();
+    assert_eq!(rest, ["second", "third"]);
+    assert_eq!(next(), None);
+    assert!(following.wait().expect("it ends").success());
+    kubectl.run("wait --for=condition=complete job/talk --timeout=60s");
+    assert_eq!(kubectl.run("logs job/talk --tail=1").lines().count(), 1);
+}
+
+#[test]
+fn a_job_that_is_deleted_while_it_runs_leaves_nothing() {
+    let server = Server::with_node();
+    let kubectl = Kubectl::new(&server);
+    let mark = server.folder().join("mark");
+    // It says that it was asked to end.
+    let script = format!("trap 'echo bye > {}; exit 0' TERM; sleep 1000 & wait", mark.display());
+    kubectl.give(&job("long", "", &script), "create -f -");
+    kubectl.run("wait --for=jsonpath={.status.ready}=1 job/long --timeout=60s");
+    kubectl.run("delete job long --cascade=foreground --timeout=60s");
+    assert_eq!(kubectl.run("get pods -o name"), "");
+    assert_eq!(std::fs::read_to_string(&mark).expect("it was asked to end"), "bye\n");
+}
+
+#[test]
+fn pods_have_their_volumes_names_and_environment() {
+    let server = Server::with_node();
+    let kubectl = Kubectl::new(&server);
+    kubectl.run("create configmap words --from-literal=greeting=hello");
+    let manifest = "\
+apiVersion: batch/v1
+kind: Job
+metadata:
+  name: furnished
+spec:
+  completions: 2
+  parallelism: 2
+  completionMode: Indexed
+  template:
+    spec:
+      restartPolicy: Never
+      initContainers:
+      - name: before
+        image: busybox
+        command: [sh, -c, 'echo made > /shared/file']
+        volumeMounts: [{name: shared, mountPath: /shared}]
+      containers:
+      - name: main
+        image: busybox
+        env:
+        - {name: WHO, valueFrom: {fieldRef: {fieldPath: metadata.name}}}
+        - {name: WORD, valueFrom: {configMapKeyRef: {name: words, key: greeting}}}
+        command: [sh, -c]
+        args: ['echo $(WORD) \"$(cat /shared/file)\" \"$(cat /etc/words/greeting)\" $(hostname)']
+        volumeMounts:
+        - {name: shared, mountPath: /shared}
+        - {name: words, mountPath: /etc/words}
+      volumes:
+      - {name: shared, emptyDir: {}}
+      - {name: words, configMap: {name: words}}
+";
+    kubectl.give(manifest, "create -f -");
+    kubectl.run("wait --for=condition=complete job/furnished --timeout=60s");
+    for index in 0..2 {
+        let label = format!("batch.kubernetes.io/job-completion-index={index}");
+        let said = kubectl.run(&format!("logs -l {label} -c main"));
+        assert_eq!(said, format!("hello made hello furnished-{index}\n"));
+    }
+    assert!(!std::path::Path::new("/shared").exists(), "nothing is made on the machine");
+}
+
+#[test]
+fn pods_of_a_server_that_was_killed_are_disrupted_and_replaced() {
+    let data = tempfile::tempdir().expect("a folder");
+    let server = Server::in_folder(data.path());
+    let kubectl = Kubectl::new(&server);
+    let gate = data.path().join("gate");
+    let more = "  podFailurePolicy:\n    rules:\n    - action: Ignore\n      onPodConditions: \
+                [{type: DisruptionTarget}]\n  backoffLimit: 0\n";
+    let script = format!("until [ -e {} ]; do sleep 0.05; done", gate.display());
+    kubectl.give(&job("steady", more, &script), "create -f -");
+    kubectl.run("wait --for=jsonpath={.status.ready}=1 job/steady --timeout=60s");
+    let first = kubectl.run("get pods -o name");
+    server.kill();
+    let server = Server::in_folder(data.path());
+    let kubectl = Kubectl::new(&server);
+    std::fs::write(&gate, "").expect("it can be written");
+    kubectl.run("wait --for=condition=complete job/steady --timeout=60s");
+    let disrupted = kubectl.json(&format!("get {} -o json", first.trim()));
+    assert_eq!(disrupted["status"]["phase"], "Failed", "{disrupted}");
+    assert!(condition(&disrupted, "DisruptionTarget").is_some(), "{disrupted}");
+    let job = kubectl.json("get job steady -o json");
+    assert_eq!(job["status"]["succeeded"], 1, "{job}");
+    assert!(server.stop().success());
+}
+
+#[test]
+fn a_pod_that_is_evicted_is_no_failure_of_its_own() {
+    let server = Server::with_node();
+    let kubectl = Kubectl::new(&server);
+    let more = "  podFailurePolicy:\n    rules:\n    - action: Ignore\n      onPodConditions: \
+                [{type: DisruptionTarget}]\n  backoffLimit: 0\n";
+    let gate = server.folder().join("gate");
+    let script = format!("until [ -e {} ]; do sleep 0.05; done", gate.display());
+    kubectl.give(&job("moved", more, &script), "create -f -");
+    kubectl.run("wait --for=jsonpath={.status.ready}=1 job/moved --timeout=60s");
+    let pod = kubectl.run("get pods -l job-name=moved -o jsonpath={.items[0].metadata.name}");
+    let eviction = format!(
+        "{{\"apiVersion\":\"policy/v1\",\"kind\":\"Eviction\",\"metadata\":{{\"name\":\"{pod}\"}}}}"
+    );
+    let path = format!("/api/v1/namespaces/default/pods/{pod}/eviction");
+    kubectl.give(&eviction, &format!("create --raw {path} -f -"));
+    kubectl.run(&format!("wait --for=delete pod/{pod} --timeout=60s"));
+    std::fs::write(&gate, "").expect("it can be written");
+    kubectl.run("wait --for=condition=complete job/moved --timeout=60s");
+    let job = kubectl.json("get job moved -o json");
+    assert_eq!(job["status"]["succeeded"], 1, "{job}");
+}
