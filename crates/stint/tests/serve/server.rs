@@ -47,6 +47,8 @@ impl Server {
 
     fn start(arguments: &[&str], kubeconfig: PathBuf, folder: TempDir) -> Self {
         let mut child = command(arguments)
+            // What it makes for the time being goes with the test, even if it is killed.
+            .env("TMPDIR", folder.path())
             .stdout(Stdio::piped())
             .stderr(Stdio::inherit())
             .spawn()
