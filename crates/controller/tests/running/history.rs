@@ -89,6 +89,11 @@ impl History {
         self.of(job).iter().filter(|life| life.phase == phase && life.has_counted).count()
     }
 
+    /// How many Pods of a Job failed and were also deleted.
+    pub(crate) fn swept(&self, job: &str) -> usize {
+        self.of(job).iter().filter(|life| life.phase == "Failed" && life.is_deleted).count()
+    }
+
     /// How many Pods of a Job succeeded, or indexes if they have one, and count.
     pub(crate) fn successes(&self, job: &str) -> usize {
         let lives = self.of(job);

@@ -1,3 +1,6 @@
+//! The lives of Pods as tables: what happens at which second, and what is wished for then. No
+//! runtime, no API.
+
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::{Value, json};
 

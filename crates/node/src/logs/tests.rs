@@ -1,3 +1,5 @@
+//! Logs written and read back in a folder of the test's own. No containers.
+
 use std::io::Write as _;
 use std::os::fd::OwnedFd;
 

@@ -1,3 +1,5 @@
+//! What volumes hold, and where they must not lead. No mounts, no API.
+
 use std::net::Ipv4Addr;
 use std::os::unix::fs::{MetadataExt, symlink};
 

@@ -1,3 +1,5 @@
+//! Which endpoints go into which slice, from Pods and Services made up here. No API.
+
 use proptest::prelude::*;
 use serde_json::json;
 

@@ -1,3 +1,5 @@
+//! What is shown of a run, from Jobs and Pods made up here. No cluster, no terminal.
+
 use serde_json::json;
 
 use super::*;
