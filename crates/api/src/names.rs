@@ -66,6 +66,8 @@ pub mod pod_condition {
     pub const SCHEDULED: &str = "PodScheduled";
     /// Something else than the Pod itself ends it.
     pub const DISRUPTION_TARGET: &str = "DisruptionTarget";
+    /// Its reason where the node ends the Pod, or went down with it.
+    pub const TERMINATION_BY_KUBELET: &str = "TerminationByKubelet";
     /// Why it has none yet: it has scheduling gates.
     pub const SCHEDULING_GATED: &str = "SchedulingGated";
     /// The message that goes with [`SCHEDULING_GATED`].

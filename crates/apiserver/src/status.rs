@@ -6,6 +6,10 @@ use stint_api::field_error::{FieldError, invalid_message, quote};
 
 use crate::kind::Names;
 
+/// The most errors of an object that an answer names, each of them twice: more than anybody
+/// reads, and a body of empty objects is not answered with a hundred times its bytes.
+const MAX_ERRORS: usize = 1_000;
+
 /// Why a request was not carried out, as the client is told.
 #[derive(Clone, Debug, Serialize, PartialEq)]
 pub struct Status {
@@ -187,8 +191,12 @@ impl Status {
         name: &str,
         errors: &[FieldError],
     ) -> Self {
-        let message = invalid_message(&qualified_kind(group, kind), name, errors);
-        let causes = errors
+        let told = &errors[..errors.len().min(MAX_ERRORS)];
+        let mut message = invalid_message(&qualified_kind(group, kind), name, told);
+        if told.len() < errors.len() {
+            message.push_str(&format!(" and {} more", errors.len() - told.len()));
+        }
+        let causes = told
             .iter()
             .map(|error| Cause {
                 reason: error.kind.reason(),

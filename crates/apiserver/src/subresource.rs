@@ -147,12 +147,8 @@ impl Api {
             *nothing.status_mut() = StatusCode::NO_CONTENT;
             return Ok(nothing);
         }
-        let text = self.logs.open(pod, &options).map_err(|why| {
-            Status::bad_request(format!(
-                "container {:?} in pod {name:?} cannot be read: {why}",
-                options.container
-            ))
-        })?;
+        // Whoever keeps the logs says what is wrong in a kubelet's words.
+        let text = self.logs.open(pod, &options).map_err(Status::bad_request)?;
         Ok(answer(
             StatusCode::OK,
             "text/plain",

@@ -44,6 +44,9 @@ pub struct Config {
     pub qps: Option<f64>,
     /// The shortest time between two statuses of a Job that goes on.
     pub status_interval: SignedDuration,
+    /// Whether a Pod that its node ended, or that went down with it, is replaced without being
+    /// counted where no rule of its Job says otherwise. Kubernetes counts it.
+    pub forgives_nodes: bool,
     /// How long an answer may take before its call is in doubt.
     pub call_timeout: Duration,
     /// What time it is.
@@ -61,6 +64,7 @@ impl Default for Config {
             max_inflight: MAX_IN_FLIGHT,
             qps: None,
             status_interval: STATUS_INTERVAL,
+            forgives_nodes: false,
             call_timeout: CALL_TIMEOUT,
             clock: Clock::system(),
         }
@@ -92,6 +96,7 @@ impl Config {
             manages: self.manages.clone(),
             max_creating: self.max_creating(),
             status_interval: self.status_interval,
+            forgives_nodes: self.forgives_nodes,
             ..Settings::default()
         }
     }

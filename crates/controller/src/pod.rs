@@ -88,6 +88,7 @@ struct Status {
 struct Condition {
     r#type: String,
     status: String,
+    reason: Option<String>,
     last_transition_time: Option<Time>,
 }
 
@@ -190,6 +191,7 @@ fn condition(condition: Condition) -> core::PodCondition {
     core::PodCondition {
         type_: condition.r#type,
         status: condition.status,
+        reason: condition.reason,
         last_transition_time: condition.last_transition_time,
         ..core::PodCondition::default()
     }

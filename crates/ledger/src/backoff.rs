@@ -45,7 +45,10 @@ impl BackoffDelays {
 const MAX_FAILURES: usize = 32;
 
 /// The failures of a Job since its last success, which hold back all of its Pods where
-/// failures are not counted per index. They may be told in any order.
+/// failures are not counted per index. They may be told in any order. Times are whole
+/// seconds: of a success and a failure in the same one, what is told last came last.
+/// Otherwise a Pod that fails at once, beside one that succeeded, would be replaced without
+/// a pause until the second is over, or the Job has failed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FailureStreak {
     /// When they were, the earliest first; the last of them if there are many.
@@ -62,7 +65,7 @@ impl FailureStreak {
 
     /// A Pod failed.
     pub fn failed(&mut self, at: Timestamp) {
-        if Some(at) > self.last_success {
+        if Some(at) >= self.last_success {
             let place = self.failures.partition_point(|failure| *failure <= at);
             self.failures.insert(place, at);
             if self.failures.len() > MAX_FAILURES {
@@ -128,5 +131,16 @@ mod tests {
         assert_eq!(streak.ready_at(&delays), None, "seen late, but older than the success");
         streak.failed(second(106));
         assert_eq!(streak.ready_at(&delays), Some(second(116)));
+    }
+
+    #[test]
+    fn within_one_second_what_is_told_last_came_last() {
+        let delays = BackoffDelays::default();
+        let mut streak = FailureStreak::default();
+        streak.failed(second(100));
+        streak.succeeded(second(100));
+        assert_eq!(streak.ready_at(&delays), None, "a success forgives");
+        streak.failed(second(100));
+        assert_eq!(streak.ready_at(&delays), Some(second(110)), "and the next failure waits");
     }
 }

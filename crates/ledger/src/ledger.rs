@@ -84,6 +84,9 @@ pub struct Settings {
     /// The shortest time between two statuses that say nothing but new counts. Everything
     /// else is written at once.
     pub status_interval: SignedDuration,
+    /// Whether a Pod that its node ended, or that went down with it, is replaced as if it had
+    /// never been, unless a rule of the Job says something else of it. Kubernetes counts it.
+    pub forgives_nodes: bool,
 }
 
 impl Default for Settings {
@@ -95,6 +98,7 @@ impl Default for Settings {
             max_uncounted: 500,
             max_creating: 2_048,
             status_interval: SignedDuration::ZERO,
+            forgives_nodes: false,
         }
     }
 }
@@ -364,6 +368,7 @@ impl JobLedger {
             self.next_strangers(ops);
             self.next_deletions(ops);
             self.next_removals(ops);
+            self.next_farewell(now, ops);
             return;
         }
         if !self.is_ours() {

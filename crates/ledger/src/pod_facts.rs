@@ -42,6 +42,8 @@ pub struct PodCondition {
     pub condition_type: String,
     /// Its status, as written.
     pub status: String,
+    /// Its reason; empty if it has none.
+    pub reason: String,
 }
 
 /// A Pod at one version.
@@ -132,6 +134,7 @@ impl PodFacts {
                 .map(|condition| PodCondition {
                     condition_type: condition.type_.clone(),
                     status: condition.status.clone(),
+                    reason: condition.reason.clone().unwrap_or_default(),
                 })
                 .collect(),
         }

@@ -16,6 +16,9 @@ pub enum Verdict {
     },
     /// It does not count.
     Ignore,
+    /// It does not count, nothing waits for it, and no rule of the Job said so: the node went
+    /// down, and the controller has been told that this is nobody's fault.
+    Forgive,
     /// It counts, and its index has failed.
     FailIndex,
     /// It counts, and the Job fails with this message.
@@ -27,14 +30,14 @@ impl Verdict {
     pub fn counts(&self) -> bool {
         match self {
             Verdict::Count { .. } | Verdict::FailIndex | Verdict::FailJob(_) => true,
-            Verdict::Ignore => false,
+            Verdict::Ignore | Verdict::Forgive => false,
         }
     }
 
     /// The action of the rule that matched, for the metrics.
     pub fn action(&self) -> Option<PodFailurePolicyAction> {
         match self {
-            Verdict::Count { by_rule: false } => None,
+            Verdict::Count { by_rule: false } | Verdict::Forgive => None,
             Verdict::Count { by_rule: true } => Some(PodFailurePolicyAction::Count),
             Verdict::Ignore => Some(PodFailurePolicyAction::Ignore),
             Verdict::FailIndex => Some(PodFailurePolicyAction::FailIndex),

@@ -16,6 +16,7 @@ use stint_store::{Store, StoreError};
 use crate::binder;
 use crate::bootstrap::{BootstrapError, bootstrap};
 use crate::collector;
+use crate::disk;
 use crate::endpoints;
 use crate::event_collector;
 use crate::namespaces;
@@ -48,7 +49,7 @@ pub struct Options {
     /// Who is known from outside this process.
     pub authenticator: Authenticator,
     /// The certificate, in PEM, by which Pods know the API server; it is put into every
-    /// namespace.
+    /// namespace. Empty: there is none, and namespaces keep what they have.
     pub ca_certificate: String,
     /// Which features are on.
     pub gates: FeatureGates,
@@ -153,6 +154,7 @@ impl Cluster {
         let pods = pod_collector::run(controller(), kept.finished_pods, clock.clone());
         starting.spawn("Pod collector", pods);
         starting.spawn("Event collector", event_collector::run(controller(), kept, clock.clone()));
+        starting.spawn("disk watch", disk::watch(store.refusal()));
         let node = options.node.map(|node| {
             let identity = Identity::node(&node.options.node_name);
             Running::start(node, client(&server, identity), clock.clone(), &logs)
@@ -184,6 +186,11 @@ impl Cluster {
         self.tasks.failed().await
     }
 
+    /// Waits until the disk has taken nothing for so long, and answers why.
+    pub async fn refused(&self, patience: Duration) -> StoreError {
+        disk::refused(self.store.refusal(), patience).await
+    }
+
     /// Stops the cluster's own tasks, ends its Pods with grace, then closes the store. What
     /// clients ask for afterwards is refused, and the folder may be opened again.
     ///
@@ -205,7 +212,11 @@ async fn run_jobs(controller: Controller) -> Infallible {
     panic!("the Job controller ended, and nobody had told it to")
 }
 
-async fn open(storage: Storage, options: stint_store::Options) -> Result<Store, StoreError> {
+/// Opens a store.
+pub(crate) async fn open(
+    storage: Storage,
+    options: stint_store::Options,
+) -> Result<Store, StoreError> {
     match storage {
         Storage::Memory => Ok(Store::in_memory(options)),
         Storage::Folder(folder) => {
@@ -216,6 +227,7 @@ async fn open(storage: Storage, options: stint_store::Options) -> Result<Store, 
     }
 }
 
-fn client(server: &ApiServer, identity: Identity) -> Client {
+/// A client of an API server that needs no socket.
+pub(crate) fn client(server: &ApiServer, identity: Identity) -> Client {
     Client::new(server.local(identity), DEFAULT_NAMESPACE)
 }

@@ -95,6 +95,11 @@ impl Front {
         self.listener.address()
     }
 
+    /// Finds out whether a kubeconfig can be written there, before there is anything to write.
+    pub fn check_kubeconfig(path: &Path) -> Result<(), FrontError> {
+        Ok(Kubeconfig::check(path)?)
+    }
+
     /// Writes the file by which clients find the door and come in.
     pub fn write_kubeconfig(&self, path: &Path) -> Result<(), FrontError> {
         let kubeconfig = Kubeconfig::with_certificates(self.address(), &self.certificates)

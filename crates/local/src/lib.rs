@@ -14,16 +14,18 @@
 //!                        └─ the Job controller (crates/controller)
 //! ```
 //!
-//! Every part speaks to the API through a client, as it would to any other API server, and to
+//! `disk` says when the store cannot be written. Every other part speaks to the API through a client, as it would to any other API server, and to
 //! nothing else: what it knows after a restart is what the API tells it.
 //!
 //! This crate must not know the rules of Jobs.
 
+mod archive;
 mod binder;
 mod bootstrap;
 mod cluster;
 mod collector;
 mod deadlines;
+mod disk;
 mod endpoints;
 mod event_collector;
 mod feed;
@@ -40,6 +42,7 @@ mod sight;
 mod tasks;
 mod ttl;
 
+pub use archive::Archive;
 pub use bootstrap::BootstrapError;
 pub use cluster::{Cluster, Kept, Options, StartError, Storage};
 pub use front::{Front, FrontError, FrontOptions};

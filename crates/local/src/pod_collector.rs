@@ -1,7 +1,9 @@
 //! The Pod collector: Pods that nobody else would remove, as upstream's podgc does.
 //!
-//! - Of Pods that have ended only so many are kept: the oldest go first. A Pod with a finalizer
-//!   is neither counted nor deleted: somebody has yet to take note of it.
+//! - Of Pods that have ended only so many are kept: those that succeeded go first, then those
+//!   that failed, of each the oldest. (Upstream goes by age alone; but whoever asks why a Job
+//!   failed needs the log of the Pod that did, however long ago.) A Pod with a finalizer is
+//!   neither counted nor deleted: somebody has yet to take note of it.
 //! - A Pod on a node that is no more, and stays so for a while, has failed, with the condition
 //!   DisruptionTarget, and goes.
 //! - A Pod that is being deleted and never got a node has failed, since no node will say so: who
@@ -132,6 +134,7 @@ struct Known {
     created: i64,
     node: Option<Arc<str>>,
     has_ended: bool,
+    has_failed: bool,
     /// Whether it has ended, is deleted and has no time left: nothing can be done.
     is_over: bool,
 }
@@ -141,8 +144,9 @@ struct Known {
 struct Roll {
     most_finished: usize,
     pods: HashMap<Key, Known>,
-    /// Those that have ended and that nobody holds, the oldest first.
-    finished: BTreeSet<(i64, Key)>,
+    /// Those that have ended and that nobody holds: the succeeded before the failed, then the
+    /// oldest first.
+    finished: BTreeSet<(bool, i64, Key)>,
     by_node: HashMap<Arc<str>, HashSet<Key>>,
     nodes: HashSet<Arc<str>>,
     deadlines: Deadlines<Item>,
@@ -210,11 +214,12 @@ impl Roll {
             created: meta.creation_timestamp.as_ref().map_or(0, |time| time.0.as_second()),
             node: node.map(Arc::from),
             has_ended,
+            has_failed: pod.status.phase.as_deref() == Some("Failed"),
             is_over: has_ended && is_deleted && meta.deletion_grace_period_seconds == Some(0),
         };
         let is_held = meta.finalizers.as_ref().is_some_and(|finalizers| !finalizers.is_empty());
         if has_ended && !is_deleted && !is_held {
-            self.finished.insert((known.created, key.clone()));
+            self.finished.insert((known.has_failed, known.created, key.clone()));
         }
         match (&known.node, &meta.deletion_timestamp) {
             (Some(node), _) => {
@@ -234,7 +239,7 @@ impl Roll {
 
     fn forget(&mut self, key: &Key) {
         let Some(known) = self.pods.remove(key) else { return };
-        self.finished.remove(&(known.created, key.clone()));
+        self.finished.remove(&(known.has_failed, known.created, key.clone()));
         self.deadlines.remove(&Item::Unscheduled(key.clone()));
         let Some(node) = known.node else { return };
         let others = self.by_node.get_mut(&node).expect("it was put there");
@@ -265,7 +270,7 @@ impl Roll {
             return None;
         }
         if self.finished.len() > self.most_finished {
-            let (_, key) = self.finished.pop_first().expect("there are too many");
+            let (_, _, key) = self.finished.pop_first().expect("there are too many");
             return Some(Item::Surplus(key));
         }
         self.deadlines.take_due(now)

@@ -59,6 +59,13 @@ pub(crate) struct NodeLogs {
     logs: Arc<OnceLock<Logs>>,
 }
 
+impl NodeLogs {
+    /// Those of a node that does not run.
+    pub(crate) fn of(logs: Logs) -> Self {
+        NodeLogs { logs: Arc::new(OnceLock::from(logs)) }
+    }
+}
+
 impl LogSource for NodeLogs {
     fn open(&self, pod: &Pod, options: &LogOptions) -> Result<LogText, String> {
         match self.logs.get() {

@@ -1,23 +1,25 @@
-//! Asks a container how it is, or tells it something: probes and hooks by program, HTTP and TCP.
+//! Asks a container how it is, or tells it something: probes and hooks by program, HTTP, TCP and
+//! gRPC.
+
+mod grpc;
+mod http;
+mod tls;
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{
-    Container as ContainerOfSpec, HTTPGetAction, LifecycleHandler, Probe, TCPSocketAction,
+    Container as ContainerOfSpec, GRPCAction, HTTPGetAction, LifecycleHandler, Probe,
+    TCPSocketAction,
 };
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::runtime::{Container, Ending, ExecOutcome};
 
 /// How much of what a probe says is kept for people: as a kubelet.
 const KEEP_BYTES: usize = 1024;
-
-/// How much of an answer's head is read: the first line is all that counts.
-const HEAD_BYTES: usize = 512;
 
 /// What came of asking.
 pub(crate) type Answer = Result<(), String>;
@@ -41,10 +43,10 @@ impl Asked {
             within(limit, self.http_get(get)).await
         } else if let Some(socket) = &probe.tcp_socket {
             within(limit, self.tcp(socket)).await
+        } else if let Some(action) = &probe.grpc {
+            within(limit, self.grpc(action)).await
         } else {
-            Err("this kind of probe is not supported on this node; use exec, httpGet or \
-                 tcpSocket"
-                .to_owned())
+            Err("it says neither exec nor httpGet, tcpSocket or grpc".to_owned())
         }
     }
 
@@ -62,7 +64,7 @@ impl Asked {
                 None => self.http_get(get).await,
             }
         } else {
-            Err("this kind of hook is not supported on this node; use exec, httpGet or sleep"
+            Err("this kind of hook (tcpSocket) is not supported; use exec, httpGet or sleep"
                 .to_owned())
         }
     }
@@ -91,19 +93,20 @@ impl Asked {
     }
 
     async fn http_get(&self, get: &HTTPGetAction) -> Answer {
-        if get.scheme.as_deref() == Some("HTTPS") {
-            return Err("HTTPS is not supported for probes and hooks on this node; use HTTP or \
-                        exec"
-                .to_owned());
-        }
         let port = self.port(&get.port)?;
         let host = self.host(get.host.as_deref());
         let path = get.path.as_deref().filter(|path| path.starts_with('/')).unwrap_or("/");
-        let code = request(&host, port, path, get).await;
-        match code.map_err(|error| format!("Get \"http://{host}:{port}{path}\": {error}"))? {
+        let scheme = if get.scheme.as_deref() == Some("HTTPS") { "https" } else { "http" };
+        let code = http::request(&host, port, path, get).await;
+        match code.map_err(|error| format!("Get \"{scheme}://{host}:{port}{path}\": {error}"))? {
             200..400 => Ok(()),
             code => Err(format!("HTTP probe failed with statuscode: {code}")),
         }
+    }
+
+    async fn grpc(&self, action: &GRPCAction) -> Answer {
+        let port = self.port(&IntOrString::Int(action.port))?;
+        grpc::check(&self.host(None), port, action.service.as_deref().unwrap_or("")).await
     }
 
     fn host(&self, given: Option<&str>) -> String {
@@ -134,131 +137,5 @@ async fn within(limit: Duration, asked: impl Future<Output = Answer>) -> Answer 
     }
 }
 
-/// Sends a request and gives the code of the answer.
-async fn request(host: &str, port: u16, path: &str, get: &HTTPGetAction) -> std::io::Result<u16> {
-    let mut stream = TcpStream::connect((host, port)).await?;
-    let is_plain = |text: &str| !text.contains(['\r', '\n']);
-    let headers = get.http_headers.as_deref().unwrap_or_default();
-    let own_host = headers.iter().find(|it| it.name.eq_ignore_ascii_case("host"));
-    let host = own_host.map_or_else(|| format!("{host}:{port}"), |it| it.value.clone());
-    let mut text =
-        format!("GET {} HTTP/1.1\r\nHost: {host}\r\n", path.replace(['\r', '\n', ' '], "%20"));
-    for header in headers.iter().filter(|it| !it.name.eq_ignore_ascii_case("host")) {
-        if is_plain(&header.name) && is_plain(&header.value) {
-            text.push_str(&format!("{}: {}\r\n", header.name, header.value));
-        }
-    }
-    if !headers.iter().any(|it| it.name.eq_ignore_ascii_case("user-agent")) {
-        text.push_str("User-Agent: kube-probe/1.36\r\n");
-    }
-    text.push_str("Connection: close\r\n\r\n");
-    stream.write_all(text.as_bytes()).await?;
-    let mut head = Vec::new();
-    let mut buffer = [0; HEAD_BYTES];
-    while !head.contains(&b'\n') && head.len() < HEAD_BYTES {
-        match stream.read(&mut buffer).await? {
-            0 => break,
-            read => head.extend_from_slice(&buffer[..read]),
-        }
-    }
-    let line = String::from_utf8_lossy(&head);
-    let code = line.strip_prefix("HTTP/1.").and_then(|rest| rest.get(2..5)?.parse().ok());
-    code.ok_or_else(|| std::io::Error::other("the answer is not HTTP"))
-}
-
 #[cfg(test)]
-mod tests {
-    use futures_util::future::BoxFuture;
-    use serde_json::json;
-    use tokio::net::TcpListener;
-
-    use super::*;
-    use crate::runtime::{Exit, RuntimeError, Signal};
-
-    /// A container that is asked over the network only.
-    #[derive(Debug)]
-    struct Mute;
-
-    impl Container for Mute {
-        fn started_at(&self) -> jiff::Timestamp {
-            jiff::Timestamp::UNIX_EPOCH
-        }
-
-        fn wait(&self) -> BoxFuture<'_, Exit> {
-            unreachable!("nobody waits")
-        }
-
-        fn signal(&self, _: Signal) {}
-
-        fn exec(
-            &self,
-            _: Vec<String>,
-            _: Option<Duration>,
-            _: usize,
-        ) -> BoxFuture<'_, Result<ExecOutcome, RuntimeError>> {
-            unreachable!("nothing is run")
-        }
-    }
-
-    fn asked(port: u16) -> Asked {
-        let spec = json!({"name": "c", "ports": [{"name": "web", "containerPort": port}]});
-        Asked {
-            spec: serde_json::from_value(spec).expect("a container"),
-            container: Arc::new(Mute),
-            address: Ipv4Addr::LOCALHOST,
-        }
-    }
-
-    fn probe(probe: serde_json::Value) -> Probe {
-        serde_json::from_value(probe).expect("a probe")
-    }
-
-    #[tokio::test]
-    async fn an_http_probe_is_answered_by_the_code() {
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-        let port = listener.local_addr().expect("it has one").port();
-        let serving = tokio::spawn(async move {
-            let mut heard = Vec::new();
-            for code in ["200 OK", "302 Found", "404 Not Found", "nonsense"] {
-                let (mut stream, _) = listener.accept().await.expect("somebody asks");
-                let mut buffer = [0; 1024];
-                let read = stream.read(&mut buffer).await.expect("a request");
-                heard.push(String::from_utf8_lossy(&buffer[..read]).into_owned());
-                let answer = format!("HTTP/1.1 {code}\r\nContent-Length: 0\r\n\r\n");
-                stream.write_all(answer.as_bytes()).await.expect("they listen");
-            }
-            heard
-        });
-        let get = probe(json!({"httpGet": {"path": "/healthz?x=1", "port": "web",
-            "httpHeaders": [{"name": "Host", "value": "me"}, {"name": "X-A", "value": "b"}]}}));
-        let asked = asked(port);
-        let mut answers = Vec::new();
-        for _ in 0..4 {
-            answers.push(asked.probe(&get).await.map_err(|why| why.contains("404")));
-        }
-        assert_eq!(answers, [Ok(()), Ok(()), Err(true), Err(false)]);
-        let heard = serving.await.expect("it served");
-        assert!(heard[0].starts_with("GET /healthz?x=1 HTTP/1.1\r\nHost: me\r\nX-A: b\r\n"));
-        assert!(heard[0].contains("User-Agent: kube-probe/1.36\r\n"), "{}", heard[0]);
-    }
-
-    #[tokio::test]
-    async fn a_tcp_probe_is_answered_by_who_listens() {
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-        let port = listener.local_addr().expect("it has one").port();
-        let tcp = probe(json!({"tcpSocket": {"port": port}}));
-        assert_eq!(asked(port).probe(&tcp).await, Ok(()));
-        drop(listener);
-        let why = asked(port).probe(&tcp).await.expect_err("nobody listens");
-        assert!(why.contains(&format!("dial tcp 127.0.0.1:{port}")), "{why}");
-        let rows = [
-            (json!({"grpc": {"port": 1}}), "not supported on this node"),
-            (json!({"tcpSocket": {"port": "none"}}), "no port is called \"none\""),
-            (json!({"httpGet": {"port": 1, "scheme": "HTTPS"}}), "HTTPS is not supported"),
-        ];
-        for (unsupported, expected) in rows {
-            let why = asked(1).probe(&probe(unsupported)).await.expect_err("it cannot be");
-            assert!(why.contains(expected), "{why}");
-        }
-    }
-}
+mod tests;

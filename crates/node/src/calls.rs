@@ -124,6 +124,13 @@ impl Calls {
                 }
             }
         }
+        // Addresses are merged, too, and a Pod that another node process has prepared before has
+        // another one.
+        for list in ["podIPs", "hostIPs"] {
+            if let Some(addresses) = patch["status"][list].as_array_mut() {
+                addresses.insert(0, json!({"$patch": "replace"}));
+            }
+        }
         let path = format!("{}/status", path::object(&pod.namespace, "pods", &pod.name));
         let body = self.send(Method::PATCH, &path, path::STRATEGIC, &patch).await?;
         read(&body)

@@ -16,9 +16,6 @@ use crate::volumes::{Volumes, mounts};
 /// The path of the termination message of a container that names none.
 const DEFAULT_MESSAGE_PATH: &str = "/dev/termination-log";
 
-/// The exit code of a container that has no program: that of a shell that finds none.
-const NO_COMMAND_CODE: i32 = 127;
-
 /// What a container is made from, beside its Pod.
 #[derive(Debug)]
 pub(crate) struct Ingredients<'i> {
@@ -47,7 +44,14 @@ pub(crate) fn container_spec(
     let run_as = RunAs::of(spec, container, with.own_user).map_err(unready)?;
     let mut base = with.base_env.to_vec();
     base.push(("HOSTNAME".to_owned(), with.hostname.to_owned()));
-    let env = environment(pod, container, &base, with.sources, with.around).map_err(unready)?;
+    let env = environment(pod, container, &base, with.sources, with.volumes, with.around)
+        .map_err(unready)?;
+    if container.volume_devices.as_ref().is_some_and(|devices| !devices.is_empty()) {
+        return Err(NotStarted::never(format!(
+            "container {}: volumeDevices are not supported on this node; use volumeMounts",
+            container.name
+        )));
+    }
     let mut mounts = mounts(container, with.volumes, &env).map_err(unready)?;
     if let Some(file) = &with.message_file {
         let target = container.termination_message_path.as_deref();
@@ -61,13 +65,9 @@ pub(crate) fn container_spec(
     if command.is_empty() {
         // In a cluster such a container would wait for ever; here nobody could ever help it.
         let name = &container.name;
-        return Err(NotStarted::Never {
-            reason: "ContainerCannotRun".to_owned(),
-            code: NO_COMMAND_CODE,
-            message: format!(
-                "container {name} has no command: images are not used by this runtime, give it one"
-            ),
-        });
+        return Err(NotStarted::never(format!(
+            "container {name} has no command: images are not used by this runtime, give it one"
+        )));
     }
     command.extend(container.args.iter().flatten().map(|text| expand(text, lookup)));
     let working_dir = container.working_dir.as_deref().filter(|dir| !dir.is_empty());

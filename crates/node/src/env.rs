@@ -3,11 +3,13 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::{Container, EnvVar, Pod};
+use k8s_openapi::api::core::v1::{Container, EnvVar, FileKeySelector, Pod};
 
+use crate::env_file;
 use crate::expand::expand;
 use crate::field::{Surroundings, field, resource};
 use crate::sources::Sources;
+use crate::volumes::{self, Volumes};
 
 /// A variable and its value, in the order in which they were set first.
 #[derive(Clone, Debug, Default)]
@@ -38,6 +40,7 @@ pub(crate) fn environment(
     container: &Container,
     base: &[(String, String)],
     sources: &Sources,
+    volumes: &Volumes,
     around: &Surroundings,
 ) -> Result<Vec<(String, String)>, String> {
     let mut variables = Variables::default();
@@ -51,7 +54,7 @@ pub(crate) fn environment(
                 let text = variable.value.as_deref().unwrap_or("");
                 Some(expand(text, |name| variables.get(name)))
             }
-            Some(_) => referred(pod, container, variable, sources, around)?,
+            Some(_) => referred(pod, container, variable, sources, volumes, around)?,
         };
         if let Some(value) = value {
             variables.set(&variable.name, value);
@@ -101,6 +104,7 @@ fn referred(
     container: &Container,
     variable: &EnvVar,
     sources: &Sources,
+    volumes: &Volumes,
     around: &Surroundings,
 ) -> Result<Option<String>, String> {
     let Some(source) = &variable.value_from else { return Ok(None) };
@@ -109,6 +113,9 @@ fn referred(
     }
     if let Some(reference) = &source.resource_field_ref {
         return resource(pod, Some(container), reference, around).map(Some);
+    }
+    if let Some(reference) = &source.file_key_ref {
+        return in_file(reference, volumes);
     }
     let (data, kind, name, key, optional) =
         match (&source.config_map_key_ref, &source.secret_key_ref) {
@@ -120,10 +127,7 @@ fn referred(
             }
             (None, None) => {
                 let name = &variable.name;
-                return Err(format!(
-                    "variable {name}: fileKeyRef is not supported on this node; use a ConfigMap \
-                     or a literal value"
-                ));
+                return Err(format!("variable {name} has a valueFrom of a kind that is not known"));
             }
         };
     let is_optional = optional == Some(true);
@@ -135,6 +139,21 @@ fn referred(
         Some(value) => Ok(Some(String::from_utf8_lossy(value).into_owned())),
         None if is_optional => Ok(None),
         None => Err(format!("couldn't find key {key} in {kind} \"{name}\"")),
+    }
+}
+
+/// The value of a variable in a file of a volume; none if it may be missing and is.
+fn in_file(reference: &FileKeySelector, volumes: &Volumes) -> Result<Option<String>, String> {
+    let FileKeySelector { key, path, volume_name: volume, optional } = reference;
+    let found = match volumes::file(volumes, volume, path)? {
+        Some(file) => env_file::read(&file, key)?,
+        None => None,
+    };
+    match found {
+        None if *optional != Some(true) => Err(format!(
+            "environment variable key {key:?} not found in file {path:?} of volume {volume:?}"
+        )),
+        found => Ok(found),
     }
 }
 
@@ -172,7 +191,7 @@ mod tests {
             memory_bytes: 1024,
         };
         let base = [("PATH".to_owned(), "/bin".to_owned())];
-        let all = environment(&pod, &container, &base, &sources, &around)?;
+        let all = environment(&pod, &container, &base, &sources, &Volumes::new(), &around)?;
         Ok(all.into_iter().map(|(name, value)| format!("{name}={value}")).collect())
     }
 
@@ -221,6 +240,10 @@ mod tests {
             (
                 env(json!({"configMapKeyRef": {"name": "cm", "key": "k"}})),
                 "couldn't find key k in configmap \"cm\"",
+            ),
+            (
+                env(json!({"fileKeyRef": {"volumeName": "v", "path": "p", "key": "k"}})),
+                "volume \"v\" is not there",
             ),
         ];
         for (container, expected) in rows {

@@ -53,6 +53,12 @@ impl Fed for k8s_openapi::api::core::v1::Pod {
     }
 }
 
+impl Fed for k8s_openapi::api::core::v1::Node {
+    fn version(&self) -> Option<&str> {
+        self.metadata.resource_version.as_deref()
+    }
+}
+
 impl Fed for k8s_openapi::api::core::v1::Service {
     fn version(&self) -> Option<&str> {
         self.metadata.resource_version.as_deref()

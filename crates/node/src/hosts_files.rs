@@ -1,9 +1,10 @@
 //! The hosts files of the Pods that run, kept as services come and go.
 
 use std::collections::{BTreeSet, HashMap};
-use std::fs::{self, OpenOptions};
+use std::fs::{OpenOptions, Permissions};
 use std::io::{self, Write};
 use std::net::Ipv4Addr;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -39,6 +40,8 @@ struct Inner {
     files: HashMap<String, File>,
     /// The namespaces whose files are to be written again.
     changed: BTreeSet<String>,
+    /// The number of the text that was made last.
+    texts: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -46,6 +49,17 @@ struct File {
     path: PathBuf,
     pod: Arc<Pod>,
     address: Ipv4Addr,
+    /// The number of the text that is in it. Held while it is written.
+    written: Arc<Mutex<u64>>,
+}
+
+/// What is to be written to a file. It is made with the table at hand and written without it:
+/// nobody waits for a disk to say that a Pod is ready.
+#[derive(Debug)]
+struct Text {
+    number: u64,
+    file: File,
+    text: String,
 }
 
 /// A namespace and a name.
@@ -55,12 +69,13 @@ impl HostsFiles {
     /// Writes the file of a Pod, and keeps it from now on.
     pub(crate) fn add(&self, pod: &Arc<Pod>, path: PathBuf, address: Ipv4Addr) -> io::Result<()> {
         let uid = pod.metadata.uid.clone().unwrap_or_default();
-        let mut inner = self.lock();
-        let namespace = pod.metadata.namespace.as_deref().unwrap_or("");
-        let lines = inner.services.lines(namespace);
-        fs::write(&path, hosts_text(pod, address, &lines))?;
-        inner.files.insert(uid, File { path, pod: pod.clone(), address });
-        Ok(())
+        let file = File { path, pod: pod.clone(), address, written: Arc::default() };
+        let text = {
+            let mut inner = self.lock();
+            inner.files.insert(uid, file.clone());
+            inner.text(file)
+        };
+        text.write()
     }
 
     /// A Pod runs, and is ready or not.
@@ -138,9 +153,11 @@ impl HostsFiles {
                 continue;
             }
             tokio::time::sleep(GATHER).await;
-            let inner = self.inner.clone();
+            let texts = self.lock().texts();
             let writing = tokio::task::spawn_blocking(move || {
-                inner.lock().expect("nobody panics with it").write();
+                for text in texts {
+                    text.write_if_there();
+                }
             });
             writing.await.expect("writing does not panic");
         }
@@ -152,17 +169,44 @@ impl HostsFiles {
 }
 
 impl Inner {
-    fn write(&mut self) {
+    /// What is to be written because of the changes so far.
+    fn texts(&mut self) -> Vec<Text> {
         let namespaces = std::mem::take(&mut self.changed);
-        for file in self.files.values() {
-            let namespace = file.pod.metadata.namespace.as_deref().unwrap_or("");
-            if !namespaces.contains(namespace) {
-                continue;
+        let is_changed = |file: &&File| {
+            namespaces.contains(file.pod.metadata.namespace.as_deref().unwrap_or(""))
+        };
+        let files: Vec<File> = self.files.values().filter(is_changed).cloned().collect();
+        files.into_iter().map(|file| self.text(file)).collect()
+    }
+
+    fn text(&mut self, file: File) -> Text {
+        self.texts += 1;
+        let lines = self.services.lines(file.pod.metadata.namespace.as_deref().unwrap_or(""));
+        let text = hosts_text(&file.pod, file.address, &lines);
+        Text { number: self.texts, file, text }
+    }
+}
+
+impl Text {
+    /// Writes it, unless a later one was written meanwhile.
+    fn write(self) -> io::Result<()> {
+        let mut written = self.file.written.lock().expect("nobody panics with it");
+        if *written < self.number {
+            write(&self.file.path, &self.text)?;
+            *written = self.number;
+        }
+        Ok(())
+    }
+
+    fn write_if_there(self) {
+        let path = self.file.path.clone();
+        match self.write() {
+            // The Pod has just ended.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => {
+                tracing::warn!(path = %path.display(), %error, "cannot write hosts");
             }
-            let text = hosts_text(&file.pod, file.address, &self.services.lines(namespace));
-            if let Err(error) = overwrite(&file.path, &text) {
-                tracing::warn!(path = %file.path.display(), %error, "cannot write hosts");
-            }
+            Ok(()) => {}
         }
     }
 }
@@ -208,9 +252,11 @@ fn key(meta: &ObjectMeta) -> Key {
     (meta.namespace.clone().unwrap_or_default(), meta.name.clone().unwrap_or_default())
 }
 
-/// Writes a file anew without making another: it may be mounted.
-fn overwrite(path: &Path, text: &str) -> io::Result<()> {
-    let mut file = OpenOptions::new().write(true).open(path)?;
+/// Writes a file anew without making another: it may be mounted. Whoever containers run as may
+/// read it, whatever this process's umask is.
+fn write(path: &Path, text: &str) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create(true).truncate(false).open(path)?;
+    file.set_permissions(Permissions::from_mode(0o644))?;
     file.write_all(text.as_bytes())?;
     file.set_len(text.len() as u64)
 }

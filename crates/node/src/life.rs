@@ -27,6 +27,7 @@ pub(crate) use probe::ProbeKind;
 use probe::Verdict;
 
 use crate::backoff::{BackoffOptions, later};
+use crate::begun::Runs;
 use crate::restart_policy::After;
 use crate::runtime::Signal;
 
@@ -74,6 +75,14 @@ pub(crate) enum NotStarted {
     Never { reason: String, code: i32, message: String },
 }
 
+impl NotStarted {
+    /// Never, with the reason and the code that a kubelet has from containerd for a program that
+    /// does not exist.
+    pub(crate) fn never(message: String) -> Self {
+        NotStarted::Never { reason: "StartError".to_owned(), code: 128, message }
+    }
+}
+
 /// Something that is to be done for a Pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Wish {
@@ -110,6 +119,10 @@ pub(crate) enum Ending {
     Shutdown,
     /// The node ended while it ran.
     Lost,
+    /// What ran it here has failed.
+    Broken { message: String },
+    /// The node ended when its containers had, and had said how.
+    Known { has_succeeded: bool },
     /// It cannot run here.
     Impossible { reason: &'static str, message: String },
 }
@@ -133,6 +146,8 @@ pub(crate) struct Life {
     ending: Option<Ending>,
     stage: Stage,
     has_been_up: bool,
+    /// Why it could not be prepared the last time, if it could not.
+    unprepared: Option<String>,
     kill_at: Timestamp,
     /// All containers are started again, then, once all have ended.
     again_at: Option<Timestamp>,
@@ -142,15 +157,17 @@ pub(crate) struct Life {
 }
 
 impl Life {
-    pub(crate) fn new(mut plan: Plan, backoff: BackoffOptions, now: Timestamp) -> Self {
+    /// The life of a Pod that this node has taken on then.
+    pub(crate) fn new(mut plan: Plan, backoff: BackoffOptions, began: Timestamp) -> Self {
         let cells = std::mem::take(&mut plan.containers).into_iter().map(Cell::new).collect();
         Life {
             plan,
             cells,
-            began: now,
+            began,
             ending: None,
             stage: Stage::Fresh { not_before: None },
             has_been_up: false,
+            unprepared: None,
             kill_at: Timestamp::MAX,
             again_at: None,
             failures: 0,
@@ -159,19 +176,49 @@ impl Life {
         }
     }
 
-    /// The life of a Pod that ran when the node ended: nothing of it is left.
+    /// The life of a Pod of which these containers, or others that its status tells of, had begun
+    /// when the node ended: nothing of it is left.
     pub(crate) fn lost(
         plan: Plan,
         backoff: BackoffOptions,
         began: Timestamp,
+        begun: &Runs,
         now: Timestamp,
     ) -> Self {
         let mut life = Life::new(plan, backoff, began);
+        for cell in &mut life.cells {
+            cell.is_lost = begun.contains_key(&cell.plan.name);
+        }
         life.kill_at = now;
         life.ending = Some(Ending::Lost);
         life.stage = Stage::Closed;
         life.has_been_up = true;
         life
+    }
+
+    /// The life of a Pod whose worker has failed after these containers had begun: nothing of it is
+    /// left.
+    pub(crate) fn broken(
+        plan: Plan,
+        backoff: BackoffOptions,
+        began: Timestamp,
+        begun: &Runs,
+        now: Timestamp,
+        message: String,
+    ) -> Self {
+        let mut life = Life::lost(plan, backoff, began, begun, now);
+        life.ending = Some(Ending::Broken { message });
+        life
+    }
+
+    /// What the containers of a Pod came to whose node ended is known.
+    pub(crate) fn know(&mut self, has_succeeded: bool) {
+        self.ending = Some(Ending::Known { has_succeeded });
+    }
+
+    /// Whether its node ended while it was there.
+    pub(crate) fn was_left(&self) -> bool {
+        matches!(self.ending, Some(Ending::Lost | Ending::Broken { .. } | Ending::Known { .. }))
     }
 
     /// Whether nothing of it is left.
@@ -182,6 +229,17 @@ impl Life {
     /// Whether nothing was ever made for it.
     pub(crate) fn is_fresh(&self) -> bool {
         matches!(self.stage, Stage::Fresh { not_before: None })
+    }
+
+    /// Whether any of its containers has run, or was tried to and never can.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.cells.iter().any(Cell::has_run)
+    }
+
+    /// Whether nothing more is said of it: the node ends and none of its containers has begun, so
+    /// that the next node can start it.
+    pub(crate) fn is_left_as_it_is(&self) -> bool {
+        self.ending == Some(Ending::Shutdown) && !self.has_begun()
     }
 
     /// When the node that ran it was found to be gone.
@@ -199,6 +257,11 @@ impl Life {
         self.has_been_up
     }
 
+    /// Why its containers cannot even be tried.
+    pub(crate) fn unprepared(&self) -> Option<&str> {
+        self.unprepared.as_deref()
+    }
+
     pub(crate) fn ending(&self) -> Option<&Ending> {
         self.ending.as_ref()
     }
@@ -209,8 +272,10 @@ impl Life {
             Fact::Prepared => {
                 self.stage = Stage::Up;
                 self.has_been_up = true;
+                self.unprepared = None;
             }
             Fact::NotPrepared { reason, message } => {
+                self.unprepared = Some(format!("{reason}: {message}"));
                 self.warn(reason, message);
                 self.failures += 1;
                 let not_before = Some(later(now, retry_pause(self.failures)));
@@ -392,6 +457,11 @@ impl Life {
 
     fn take_refusal(&mut self, cell: usize, why: NotStarted, now: Timestamp) {
         match why {
+            // Nobody tries again, so nobody needs to know.
+            NotStarted::Later { .. } if self.ending.is_some() => {
+                let it = &mut self.cells[cell];
+                it.state = if it.end.is_some() { State::Over } else { State::Idle };
+            }
             NotStarted::Later { reason, message } => {
                 self.warn("Failed", format!("Error: {message}"));
                 let it = &mut self.cells[cell];

@@ -33,6 +33,9 @@ use self::writer::Writer;
 use crate::calls::PodRef;
 use crate::clock::Clock;
 
+/// The folder of the logs within that of the node.
+pub(crate) const FOLDER: &str = "logs";
+
 /// How much of a container's output is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogRotation {
@@ -100,6 +103,22 @@ struct Shared {
     live: Mutex<HashMap<String, HashMap<String, Run>>>,
 }
 
+/// Logs that were there at some time. Those of Pods that have come since are not among them.
+#[derive(Debug, Default)]
+pub(crate) struct KeptLogs {
+    /// The uids of their Pods, and where they are.
+    folders: Vec<(String, PathBuf)>,
+}
+
+impl KeptLogs {
+    /// Removes them but for those of these Pods.
+    pub(crate) fn remove_all_but(self, is_kept: impl Fn(&str) -> bool) {
+        for (_, folder) in self.folders.into_iter().filter(|(uid, _)| !is_kept(uid)) {
+            remove_folder(&folder);
+        }
+    }
+}
+
 /// The newest run of a container, as its readers see it.
 #[derive(Clone, Debug)]
 struct Run {
@@ -118,6 +137,12 @@ struct Progress {
 }
 
 impl Logs {
+    /// The logs that a node has left in its folder, to be read while no node uses it.
+    pub fn left_in(data: &Path) -> Self {
+        let clock = Clock::new(Timestamp::now);
+        Self::new(data.join(FOLDER), LogRotation::default(), clock)
+    }
+
     pub(crate) fn new(folder: PathBuf, rotation: LogRotation, clock: Clock) -> Self {
         let shared = Shared { folder, rotation, clock, live: Mutex::default() };
         Logs { shared: Arc::new(shared) }
@@ -153,10 +178,7 @@ impl Logs {
         let progress = live.filter(|run| run.number == number).map(|run| run.progress);
         let folder = self.folder_of(&target).join(container);
         let reader = Reader::new(folder, number, options, progress);
-        Ok(Box::pin(stream::unfold(reader, |mut reader| async move {
-            let piece = reader.next().await?;
-            Some((piece, reader))
-        })))
+        Ok(Box::pin(stream::unfold(reader, Reader::next)))
     }
 
     /// A new run of a container: where its output goes. Its last run but one is forgotten.
@@ -192,16 +214,15 @@ impl Logs {
         remove_folder(&self.folder_of(pod));
     }
 
-    /// Removes the logs of all Pods but these.
-    pub(crate) fn keep_only(&self, is_kept: impl Fn(&str) -> bool) {
-        let Ok(entries) = fs::read_dir(&self.shared.folder) else { return };
-        for entry in entries.flatten() {
+    /// The logs that are there now.
+    pub(crate) fn kept(&self) -> KeptLogs {
+        let entries = fs::read_dir(&self.shared.folder).into_iter().flatten().flatten();
+        let of_pods = entries.filter_map(|entry| {
             let name = entry.file_name();
-            let uid = name.to_str().and_then(|name| name.rsplit_once('_')).map(|(_, uid)| uid);
-            if uid.is_some_and(|uid| !is_kept(uid)) {
-                remove_folder(&entry.path());
-            }
-        }
+            let (_, uid) = name.to_str()?.rsplit_once('_')?;
+            Some((uid.to_owned(), entry.path()))
+        });
+        KeptLogs { folders: of_pods.collect() }
     }
 
     fn folder_of(&self, pod: &PodRef) -> PathBuf {

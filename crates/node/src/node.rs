@@ -7,27 +7,30 @@
 //! ```
 
 use std::collections::{HashMap, HashSet};
+use std::panic::AssertUnwindSafe;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use futures_util::StreamExt;
+use futures_util::{FutureExt, StreamExt};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 use kube::Client;
 use tokio::sync::{Semaphore, mpsc, oneshot};
-use tokio::task::{JoinHandle, JoinSet};
+use tokio::task::{JoinError, JoinHandle, JoinSet};
 
 use crate::address::Addresses;
+use crate::begun::{self, Begun};
 use crate::calls::{CallError, Calls, PodRef, awaits_removal};
 use crate::feed::{News, feed};
 use crate::hosts_files::HostsFiles;
-use crate::logs::Logs;
+use crate::logs::{self, KeptLogs, Logs};
 use crate::options::Options;
 use crate::path;
 use crate::registration;
 use crate::runtime::Runtime;
-use crate::worker::{self, Finish, Shared, Word, remove_folder};
+use crate::status;
+use crate::worker::{self, Finish, Past, Shared, Word, remove_folder};
 
 /// How much longer than their grace the Pods of a node that ends may take.
 const SHUTDOWN_SLACK: Duration = Duration::from_secs(10);
@@ -53,13 +56,13 @@ impl Node {
     /// Outside of a tokio runtime with time and IO enabled.
     pub fn start(client: Client, runtime: Arc<dyn Runtime>, options: Options) -> Self {
         let calls = Calls::new(client);
-        let logs = Logs::new(options.data.join("logs"), options.logs, options.clock.clone());
+        let logs = Logs::new(options.data.join(logs::FOLDER), options.logs, options.clock.clone());
         let shared = Arc::new(Shared {
             calls,
             runtime,
             logs: logs.clone(),
             hosts: HostsFiles::default(),
-            addresses: Mutex::new(Addresses::new(options.addresses)),
+            addresses: Mutex::new(Addresses::claim(options.addresses, &options.data)),
             starts: Semaphore::new(options.starts_at_once.max(1)),
             own_user: rustix::process::getuid().as_raw(),
             has_said_images: AtomicBool::new(false),
@@ -99,6 +102,10 @@ struct Entry {
     target: PodRef,
     /// Who runs it, until it has ended.
     worker: Option<mpsc::UnboundedSender<Word>>,
+    /// How it was seen last, until it has ended.
+    pod: Option<Arc<Pod>>,
+    /// Whether a worker has failed on it.
+    has_broken: bool,
     awaits_removal: bool,
     is_gone: bool,
 }
@@ -106,13 +113,20 @@ struct Entry {
 struct Agent {
     shared: Arc<Shared>,
     pods: HashMap<String, Entry>,
-    workers: JoinSet<(String, Finish)>,
+    /// What comes of them, or what they said when they failed.
+    workers: JoinSet<(String, Result<Finish, String>)>,
     tasks: JoinSet<()>,
     /// The Pods that a list has not named yet.
     missing: HashSet<String>,
     is_first_list: bool,
     /// The Pods of which an earlier process had left something running.
     leftovers: HashSet<String>,
+    /// What an earlier process has kept of Pods: all that have a folder.
+    kept: Begun,
+    /// Whether the machine has crashed, so that more may have begun than is known.
+    is_distrusted: bool,
+    /// The logs that it has left.
+    kept_logs: KeptLogs,
     began: Timestamp,
 }
 
@@ -127,6 +141,9 @@ impl Agent {
             missing: HashSet::new(),
             is_first_list: true,
             leftovers: HashSet::new(),
+            kept: Begun::new(),
+            is_distrusted: false,
+            kept_logs: KeptLogs::default(),
             began,
         }
     }
@@ -143,12 +160,31 @@ impl Agent {
             }
         }
         let (calls, options) = (self.shared.calls.clone(), self.shared.options.clone());
+        // Before anything is heard of Pods: whatever comes later is their own.
+        let (folder, logs) = (self.shared.pods_folder(), self.shared.logs.clone());
+        let reading = tokio::task::spawn_blocking(move || (begun::read(&folder), logs.kept()));
+        (self.kept, self.kept_logs) = reading.await.expect("reading does not panic");
         let name = self.shared.runtime.name();
+        // Nothing begins before the API knows that this node runs, and on which start of the machine.
+        let beginning = async {
+            let has_crashed = registration::has_machine_crashed(&calls, &options).await;
+            let said = registration::say_status(&calls, &options, name, self.began, true).await;
+            (has_crashed, said.is_ok().then(|| options.clock.now()))
+        };
+        let begun = tokio::select! {
+            begun = beginning => Some(begun),
+            _ = &mut stopped => None,
+        };
+        let Some((has_crashed, said_at)) = begun else {
+            return self.say_unready(&calls, &options).await;
+        };
+        self.is_distrusted = has_crashed;
         let node = path::pods_of_node(&options.node_name);
         let mut news = feed::<Pod>(calls.client(), node);
         self.tasks.spawn(self.shared.hosts.clone().follow(calls.clone()));
         let mut registration = JoinSet::new();
-        registration.spawn(registration::keep(calls.clone(), options.clone(), name));
+        let keeping = registration::keep(calls.clone(), options.clone(), name, self.began, said_at);
+        registration.spawn(keeping);
         let grace = loop {
             tokio::select! {
                 grace = &mut stopped => break grace.unwrap_or_default(),
@@ -167,7 +203,12 @@ impl Agent {
             tracing::warn!("some Pods did not end in time; they are reported at the next start");
         }
         registration.shutdown().await;
-        let said = registration::say_status(&calls, &options, name, self.began, false).await;
+        self.say_unready(&calls, &options).await;
+    }
+
+    async fn say_unready(&self, calls: &Calls, options: &Options) {
+        let name = self.shared.runtime.name();
+        let said = registration::say_status(calls, options, name, self.began, false).await;
         if let Err(error) = said {
             tracing::warn!(%error, "cannot say that the node is not ready");
         }
@@ -199,7 +240,10 @@ impl Agent {
             entry.awaits_removal = is_awaited;
             match &entry.worker {
                 // A worker that has just ended does not hear it: `take` looks then.
-                Some(worker) => drop(worker.send(Word::Pod(pod))),
+                Some(worker) => {
+                    entry.pod = Some(pod.clone());
+                    let _ = worker.send(Word::Pod(pod));
+                }
                 None if is_new => self.remove(target),
                 None => {}
             }
@@ -208,27 +252,52 @@ impl Agent {
         let status = pod.status.as_ref();
         let phase = status.and_then(|status| status.phase.as_deref()).unwrap_or("");
         let has_ended = matches!(phase, "Succeeded" | "Failed");
-        let mut worker = None;
-        if has_ended {
-            if is_awaited {
-                self.remove(target.clone());
-            }
-        } else {
-            let has_begun = status.is_some_and(|status| {
-                let has = |list: &Option<Vec<_>>| list.as_ref().is_some_and(|it| !it.is_empty());
-                status.start_time.is_some()
-                    || has(&status.container_statuses)
-                    || has(&status.init_container_statuses)
-            });
-            // One that was started and not reported yet has been started all the same.
-            let has_begun = has_begun || self.leftovers.contains(&uid);
-            let (sender, inbox) = mpsc::unbounded_channel();
-            worker = Some(sender);
-            let (shared, id) = (self.shared.clone(), uid.clone());
-            self.workers
-                .spawn(async move { (id, worker::run(shared, pod, inbox, has_begun).await) });
+        let mut entry = Entry {
+            target: target.clone(),
+            worker: None,
+            pod: None,
+            has_broken: false,
+            awaits_removal: is_awaited,
+            is_gone: false,
+        };
+        if !has_ended {
+            let past = self.past_of(&pod, &uid);
+            entry.worker = Some(self.employ(&uid, pod.clone(), past));
+            entry.pod = Some(pod);
+        } else if is_awaited {
+            self.remove(target);
         }
-        self.pods.insert(uid, Entry { target, worker, awaits_removal: is_awaited, is_gone: false });
+        self.pods.insert(uid, entry);
+    }
+
+    /// Starts a worker.
+    fn employ(&mut self, uid: &str, pod: Arc<Pod>, past: Past) -> mpsc::UnboundedSender<Word> {
+        let (words, inbox) = mpsc::unbounded_channel();
+        let (shared, uid) = (self.shared.clone(), uid.to_owned());
+        self.workers.spawn(async move {
+            // What it holds is dropped when it fails, and with it what runs.
+            let work = AssertUnwindSafe(worker::run(shared, pod, inbox, past)).catch_unwind();
+            (uid, work.await.map_err(|panic| said_by(&*panic)))
+        });
+        words
+    }
+
+    /// What an earlier process has done for a Pod. One that was begun and not reported yet has
+    /// begun all the same.
+    fn past_of(&mut self, pod: &Pod, uid: &str) -> Past {
+        let kept = self.kept.remove(uid);
+        let is_kept = kept.is_some();
+        let begun = kept.unwrap_or_default();
+        let is_left = self.leftovers.contains(uid);
+        // Later Pods have had no other node process.
+        let is_unknown = self.is_distrusted && self.is_first_list;
+        if !begun.is_empty() || is_left || is_unknown || has_begun(pod) {
+            Past::Begun(begun)
+        } else if is_kept {
+            Past::Prepared
+        } else {
+            Past::None
+        }
     }
 
     /// A Pod has left the API.
@@ -251,20 +320,41 @@ impl Agent {
     }
 
     /// A worker has ended.
-    fn take(&mut self, ended: Result<(String, Finish), tokio::task::JoinError>) {
+    fn take(&mut self, ended: Result<(String, Result<Finish, String>), JoinError>) {
         let (uid, finish) = match ended {
-            Ok(ended) => ended,
-            // Nothing of it is left in the table but its name; at the next start it is reported.
-            Err(error) => return tracing::error!(%error, "a worker of a Pod has failed"),
+            Ok((uid, Ok(finish))) => (uid, finish),
+            Ok((uid, Err(message))) => return self.replace(&uid, &message),
+            Err(error) => return tracing::error!(%error, "a worker of a Pod has not ended well"),
         };
         let Some(entry) = self.pods.get_mut(&uid) else { return };
-        entry.worker = None;
+        (entry.worker, entry.pod) = (None, None);
         let (target, is_awaited) = (entry.target.clone(), entry.awaits_removal);
         match finish {
             _ if entry.is_gone => self.forget(&uid),
             // It was deleted when its worker did not listen any more.
             Finish::Ended if is_awaited => self.remove(target),
-            Finish::Ended | Finish::Removed | Finish::Gone | Finish::Untouched => {}
+            Finish::Ended | Finish::Removed | Finish::Gone => {}
+            Finish::Untouched | Finish::Unreported => {}
+        }
+    }
+
+    /// A worker has failed: another one reports that, and clears up after it. If that fails, too,
+    /// the next start of the node reports it.
+    fn replace(&mut self, uid: &str, message: &str) {
+        let Some(entry) = self.pods.get_mut(uid) else { return };
+        let PodRef { namespace, name, .. } = &entry.target;
+        tracing::error!(namespace, name, message, "what runs a Pod has failed");
+        entry.worker = None;
+        let is_first = !std::mem::replace(&mut entry.has_broken, true);
+        let Some(pod) = entry.pod.take().filter(|_| is_first) else { return };
+        let is_gone = entry.is_gone;
+        let past = Past::Failed(format!("what runs the Pod on this node has failed: {message}"));
+        let words = self.employ(uid, pod, past);
+        if is_gone {
+            let _ = words.send(Word::Gone);
+        }
+        if let Some(entry) = self.pods.get_mut(uid) {
+            entry.worker = Some(words);
         }
     }
 
@@ -285,19 +375,32 @@ impl Agent {
         });
     }
 
-    /// Removes what an earlier process has kept for Pods that are gone.
+    /// Removes what an earlier process has kept for Pods that are gone, and but for their logs of
+    /// those that have ended. Only what was there at the start is looked at: a Pod that comes
+    /// meanwhile makes its own.
     fn sweep(&mut self) {
-        let kept: HashSet<String> = self.pods.keys().cloned().collect();
-        let shared = self.shared.clone();
+        let known: HashSet<String> = self.pods.keys().cloned().collect();
+        let (kept, shared) = (std::mem::take(&mut self.kept), self.shared.clone());
+        let logs = std::mem::take(&mut self.kept_logs);
         self.tasks.spawn_blocking(move || {
-            shared.logs.keep_only(|uid| kept.contains(uid));
-            let folders = std::fs::read_dir(shared.options.data.join("pods"));
-            for entry in folders.into_iter().flatten().flatten() {
-                let name = entry.file_name();
-                if name.to_str().is_some_and(|uid| !kept.contains(uid)) {
-                    remove_folder(&entry.path());
-                }
+            for uid in kept.into_keys() {
+                remove_folder(&shared.pod_folder(&uid));
             }
+            logs.remove_all_but(|uid| known.contains(uid));
         });
     }
+}
+
+/// What somebody said who panicked.
+fn said_by(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or(panic.downcast_ref::<&str>().copied()).unwrap_or("nobody knows why").to_owned()
+}
+
+/// Whether a Pod's status says that one of its containers has begun.
+fn has_begun(pod: &Pod) -> bool {
+    let status = pod.status.as_ref();
+    let lists = status.map(|it| [&it.container_statuses, &it.init_container_statuses]);
+    let mut all = lists.into_iter().flatten().flatten().flatten();
+    all.any(status::tells_of_a_run)
 }

@@ -8,6 +8,7 @@ use crate::address::AddressRange;
 use crate::backoff::BackoffOptions;
 use crate::clock::Clock;
 use crate::logs::LogRotation;
+use crate::machine;
 
 /// Where programs are looked for if this process does not know.
 const USUAL_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -34,6 +35,8 @@ pub struct Options {
     /// How long a status that is not the last one waits for what comes next, so that a short Pod
     /// costs one write.
     pub status_delay: Duration,
+    /// How often it is looked whether what the volumes of a Pod are made from has changed.
+    pub volume_interval: Duration,
     /// How many containers are being started at once.
     pub starts_at_once: usize,
     /// How many Pods the node says it takes.
@@ -47,14 +50,13 @@ pub struct Options {
 }
 
 impl Options {
-    /// A node of this machine's size, called so, with this folder.
+    /// A node of this machine's size, or that of the control group around this process, called so, with this folder.
     pub fn new(node_name: impl Into<String>, data: impl Into<PathBuf>) -> Self {
         let variable = |name: &str, usual: &str| {
             let value = std::env::var(name).ok().filter(|value| !value.is_empty());
             (name.to_owned(), value.unwrap_or_else(|| usual.to_owned()))
         };
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let system = rustix::system::sysinfo();
         Options {
             node_name: node_name.into(),
             data: data.into(),
@@ -65,11 +67,13 @@ impl Options {
             backoff: BackoffOptions::default(),
             logs: LogRotation::default(),
             status_delay: Duration::from_millis(30),
+            // A kubelet takes a minute or more. A thousand Pods make 33 looks a second of this.
+            volume_interval: Duration::from_secs(30),
             // More than this only makes each of them slower.
             starts_at_once: cores * 8,
             max_pods: 1000,
             cpu_millis: cores as u64 * 1000,
-            memory_bytes: system.totalram as u64 * u64::from(system.mem_unit),
+            memory_bytes: machine::memory_bytes(),
             lease_interval: Duration::from_secs(10),
         }
     }

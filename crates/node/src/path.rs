@@ -40,6 +40,11 @@ pub(crate) fn node(name: &str) -> String {
     format!("{NODES}/{}", segment(name))
 }
 
+/// One node, as a list.
+pub(crate) fn only_node(name: &str) -> String {
+    format!("{NODES}?fieldSelector=metadata.name%3D{}", segment(name))
+}
+
 /// The signs of life of nodes, and that of one.
 pub(crate) const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
 

@@ -2,11 +2,15 @@
 
 use std::time::Duration;
 
+use futures_util::StreamExt;
+use futures_util::stream::BoxStream;
 use http::Method;
 use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Node;
 use serde_json::{Value, json};
 
 use crate::calls::{CallError, Calls};
+use crate::feed::{News, feed};
 use crate::options::Options;
 use crate::path;
 
@@ -22,10 +26,46 @@ const KUBELET_VERSION: &str = "v1.36.3";
 /// The pause after a failure.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// Registers the node and gives signs of life, without end.
-pub(crate) async fn keep(calls: Calls, options: Options, runtime: &'static str) {
-    let began = options.clock.now();
-    let mut last_status: Option<Timestamp> = None;
+/// Why a node is not ready that was shut down.
+const SHUTDOWN_REASON: &str = "NodeShutdown";
+
+/// Whether the machine has crashed since the node was last seen: it was started again, and the
+/// node was not shut down before. What was written then, and not to the API, may be lost.
+pub(crate) async fn has_machine_crashed(calls: &Calls, options: &Options) -> bool {
+    let known: Option<Node> = loop {
+        match calls.get(&path::node(&options.node_name)).await {
+            Ok(known) => break known,
+            Err(error) => {
+                tracing::warn!(node = options.node_name, %error, "cannot be read, trying again");
+                tokio::time::sleep(RETRY).await;
+            }
+        }
+    };
+    let status = known.and_then(|node| node.status).unwrap_or_default();
+    let was_shut_down = status.conditions.iter().flatten().any(|condition| {
+        condition.type_ == "Ready" && condition.reason.as_deref() == Some(SHUTDOWN_REASON)
+    });
+    let (before, now) = (status.node_info.map_or_else(String::new, |it| it.boot_id), boot_id());
+    !was_shut_down && !before.is_empty() && !now.is_empty() && before != now
+}
+
+/// What tells this start of the machine from every other; empty where nothing does.
+fn boot_id() -> String {
+    let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    id.trim().to_owned()
+}
+
+/// Registers the node and gives signs of life, without end. If somebody deletes it, it comes back
+/// at once. `last_status` is when its status was said last, `began` since when it is what it is.
+pub(crate) async fn keep(
+    calls: Calls,
+    options: Options,
+    runtime: &'static str,
+    began: Timestamp,
+    mut last_status: Option<Timestamp>,
+) {
+    let mut own = feed::<Node>(calls.client(), path::only_node(&options.node_name));
+    let mut is_listed = true;
     loop {
         let now = options.clock.now();
         let is_due = last_status.is_none_or(|at| {
@@ -49,7 +89,22 @@ pub(crate) async fn keep(calls: Calls, options: Options, runtime: &'static str) 
                 RETRY
             }
         };
-        tokio::time::sleep(pause).await;
+        if tokio::time::timeout(pause, deleted(&mut own, &mut is_listed)).await.is_ok() {
+            last_status = None;
+        }
+    }
+}
+
+/// Waits until the node is not in the API any more. Whether the list that is being read has named
+/// it is kept if nobody waits any more.
+async fn deleted(own: &mut BoxStream<'static, News<Node>>, is_listed: &mut bool) {
+    while let Some(news) = own.next().await {
+        match news {
+            News::Began => *is_listed = false,
+            News::Seen(_) => *is_listed = true,
+            News::Complete if *is_listed => {}
+            News::Complete | News::Gone(_) => return,
+        }
     }
 }
 
@@ -76,7 +131,13 @@ pub(crate) async fn say_status(
         }},
         "status": status,
     });
-    calls.send(Method::POST, path::NODES, path::JSON, &node).await.map(drop)
+    match calls.send(Method::POST, path::NODES, path::JSON, &node).await {
+        // A creation that was cut off by a shutdown was done all the same.
+        Err(CallError::Exists) => {
+            calls.send(Method::PATCH, &path, path::STRATEGIC, &patch).await.map(drop)
+        }
+        answer => answer.map(drop),
+    }
 }
 
 async fn renew(calls: &Calls, options: &Options) -> Result<(), CallError> {
@@ -110,7 +171,7 @@ fn node_status(options: &Options, runtime: &str, since: Timestamp, is_ready: boo
     });
     let ready = match is_ready {
         true => condition("Ready", true, "KubeletReady", "stint runs Pods", &since),
-        false => condition("Ready", false, "NodeShutdown", "stint has been stopped", &now),
+        false => condition("Ready", false, SHUTDOWN_REASON, "stint has been stopped", &now),
     };
     let enough = |kind: &str, what: &str| {
         let reason = format!("KubeletHas{what}");
@@ -130,7 +191,7 @@ fn node_status(options: &Options, runtime: &str, since: Timestamp, is_ready: boo
             {"type": "Hostname", "address": options.node_name},
         ],
         "nodeInfo": {
-            "machineID": "", "systemUUID": "", "bootID": "",
+            "machineID": "", "systemUUID": "", "bootID": boot_id(),
             "kernelVersion": uname.release().to_string_lossy(),
             "osImage": uname.sysname().to_string_lossy(),
             "containerRuntimeVersion": format!("{runtime}://{}", env!("CARGO_PKG_VERSION")),

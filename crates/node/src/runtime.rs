@@ -26,10 +26,10 @@ pub trait Runtime: Debug + Send + Sync + 'static {
     /// Whether the images of containers are used. Where they are not, the node says so once.
     fn uses_images(&self) -> bool;
 
-    /// Whether containers can have mounts, a hosts file among them. Where they cannot, a Pod that
-    /// needs none still runs.
-    fn can_mount(&self) -> bool {
-        true
+    /// Why containers cannot have mounts, a hosts file among them, or a host name, and what to do
+    /// about it; none where they can. Where they cannot, a Pod that needs none still runs.
+    fn no_mounts(&self) -> Option<String> {
+        None
     }
 
     /// What a container's status gives as its id, before "://".
@@ -64,7 +64,8 @@ pub struct Limits {
 
 /// The containers of a Pod, and what they share. Dropping it ends everything inside at once.
 pub trait Sandbox: Debug + Send + Sync {
-    /// Starts a container. Its standard input is empty.
+    /// Starts a container. Its standard input is empty. After an error nothing of its program has
+    /// run, and it may be tried again: where that is not known it has been started, and has ended.
     fn start(
         &self,
         spec: ContainerSpec,
@@ -200,9 +201,9 @@ pub enum RuntimeError {
     /// folder that is none. Trying again changes nothing unless somebody changes the machine.
     #[error("{message}")]
     CannotRun {
-        /// What Kubernetes calls it, such as `StartError`, `ContainerCannotRun`.
+        /// What Kubernetes calls it, such as `StartError`.
         reason: &'static str,
-        /// The code that the container's status gives, such as 127 or 128.
+        /// The code that the container's status gives, such as 128.
         exit_code: i32,
         /// What a person should read.
         message: String,

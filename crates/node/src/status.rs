@@ -10,6 +10,8 @@ use k8s_openapi::api::core::v1::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
+use crate::backoff::later;
+use crate::begun::Runs;
 use crate::life::{Cell, DEADLINE_MESSAGE, End, Ending, Life, Role, State};
 
 /// The condition of a Pod whose containers are all started again.
@@ -23,6 +25,49 @@ const LOST_MESSAGE: &str = "stint was stopped while the Pod ran";
 const UNSEEN_CODE: i32 = 137;
 const UNSEEN_REASON: &str = "ContainerStatusUnknown";
 const UNSEEN_MESSAGE: &str = "stint was stopped while the container ran; how it ended is not known";
+const BROKEN_REASON: &str = "NodeError";
+const ENDED_MESSAGE: &str = "the container was ended because what ran it has failed";
+/// What a kubelet says of a container that was to run and of which nothing was found.
+const UNLOCATED_MESSAGE: &str = "The container could not be located when the pod was terminated";
+
+/// Whether a Pod whose node ended has succeeded or failed by itself, if its containers had come to
+/// their end by then and that was said. It was not if there are newer runs, if all were to be
+/// started again, or if the Pod was being ended by its node.
+pub(crate) fn outcome(life: &Life, pod: &Pod, begun: &Runs, now: Timestamp) -> Option<bool> {
+    let conditions = pod.status.as_ref().and_then(|status| status.conditions.as_ref());
+    let is_unsettled = conditions.into_iter().flatten().any(|it| {
+        let is_own = it.reason.as_deref() == Some(DISRUPTION_REASON);
+        let is_meant = it.type_ == RESTARTING_ALL || (it.type_ == DISRUPTION && is_own);
+        is_meant && it.status == "True"
+    });
+    let is_late = life.plan.active_deadline.is_some_and(|limit| later(life.began, limit) <= now);
+    if is_late || is_unsettled {
+        return None;
+    }
+    let code = |cell: &Cell| {
+        let known = known(pod, &cell.plan.name)?;
+        let is_newest = begun
+            .get(&cell.plan.name)
+            .is_none_or(|run| u32::try_from(known.restart_count).is_ok_and(|told| told >= *run));
+        let end = known.state.as_ref()?.terminated.as_ref();
+        end.filter(|_| is_newest).map(|end| end.exit_code)
+    };
+    let of = |role: Role| life.cells.iter().filter(move |cell| cell.plan.role == role).map(code);
+    if of(Role::Init).flatten().any(|code| code != 0) {
+        return Some(false);
+    }
+    let init: Option<Vec<i32>> = of(Role::Init).collect();
+    let main: Option<Vec<i32>> = of(Role::Main).collect();
+    Some(init?.iter().chain(&main?).all(|code| *code == 0))
+}
+
+/// Whether a container has begun by what its status says.
+pub(crate) fn tells_of_a_run(status: &ContainerStatus) -> bool {
+    let has_ended_before = status.last_state.as_ref().is_some_and(|it| it.terminated.is_some());
+    let state = status.state.as_ref();
+    let has_run = state.is_some_and(|it| it.running.is_some() || it.terminated.is_some());
+    has_run || has_ended_before || status.restart_count > 0
+}
 
 /// What every status of a Pod says.
 #[derive(Clone, Debug)]
@@ -72,6 +117,9 @@ impl Reporter {
                 (Some("Terminated".to_owned()), Some(SHUTDOWN_MESSAGE.to_owned()))
             }
             Some(Ending::Lost) => (Some("Terminated".to_owned()), Some(LOST_MESSAGE.to_owned())),
+            Some(Ending::Broken { message }) => {
+                (Some(BROKEN_REASON.to_owned()), Some(message.clone()))
+            }
             Some(Ending::Impossible { reason, message }) if life.is_over() => {
                 (Some((*reason).to_owned()), Some(message.clone()))
             }
@@ -111,11 +159,19 @@ impl Reporter {
         let mut fresh = Vec::new();
         let up = Verdict::of(life.is_up() || (life.has_been_up() && !is_over));
         fresh.push(("PodReadyToStartContainers", up));
-        let initialized = match life.is_initialized() {
+        // A Pod that was lost is as far as was said of it.
+        let is_lost = life.was_left();
+        let said = self.conditions.iter().find(|condition| condition.type_ == "Initialized");
+        let is_initialized = match said.filter(|_| is_lost) {
+            Some(said) => said.status == "True",
+            None => life.is_initialized(),
+        };
+        let initialized = match is_initialized {
             true if phase == "Succeeded" => Verdict { reason: ended, ..Verdict::of(true) },
             true => Verdict::of(true),
             false => {
                 let is_lacking = |cell: &&Cell| match cell.plan.role {
+                    Role::Init if is_lost => !was_initialized(cell, pod),
                     Role::Init => !cell.has_succeeded(),
                     Role::Sidecar => !cell.is_started,
                     Role::Main => false,
@@ -191,8 +247,8 @@ impl Reporter {
             finished_at: Some(Time(end.at)),
             container_id: Some(id(end.run)),
         };
-        if life.ending() == Some(&Ending::Lost) {
-            return lost_container(cell, pod, life.lost_at());
+        if life.was_left() {
+            return lost_container(life, cell, pod, &id(0));
         }
         let waiting = |reason: &str, message: &str| ContainerState {
             waiting: Some(ContainerStateWaiting {
@@ -209,20 +265,25 @@ impl Reporter {
         } else {
             "ContainerCreating"
         };
+        let is_over = cell.is_over() || (life.is_over() && cell.end.is_some());
         let state = match &cell.state {
-            State::Idle | State::Starting => waiting(idle, ""),
+            _ if is_over => ContainerState {
+                terminated: cell.end.as_ref().map(terminated),
+                ..ContainerState::default()
+            },
+            _ if life.is_over() && is_unlocated(life, cell) => unseen(UNLOCATED_MESSAGE, None),
+            // A kubelet leaves the reason to an Event, and whoever waits for the Pod in the dark.
+            State::Idle | State::Starting | State::Over => {
+                waiting(idle, life.unprepared().unwrap_or(""))
+            }
             State::Held { reason, message, .. } => waiting(reason, message),
             State::Running { .. } if cell.is_hooking() => waiting(idle, ""),
             State::Running { since } => ContainerState {
                 running: Some(ContainerStateRunning { started_at: Some(Time(*since)) }),
                 ..ContainerState::default()
             },
-            State::Over => ContainerState {
-                terminated: cell.end.as_ref().map(terminated),
-                ..ContainerState::default()
-            },
         };
-        let last = cell.end.as_ref().filter(|_| !cell.is_over()).map(|end| ContainerState {
+        let last = cell.end.as_ref().filter(|_| !is_over).map(|end| ContainerState {
             terminated: Some(terminated(end)),
             ..ContainerState::default()
         });
@@ -249,7 +310,8 @@ fn phase(life: &Life) -> &'static str {
     if life.is_over() {
         let has_succeeded = match life.ending() {
             Some(Ending::Deadline | Ending::Shutdown | Ending::Lost)
-            | Some(Ending::Impossible { .. }) => false,
+            | Some(Ending::Broken { .. } | Ending::Impossible { .. }) => false,
+            Some(Ending::Known { has_succeeded }) => *has_succeeded,
             Some(Ending::Completed | Ending::Deleted | Ending::Vanished) | None => {
                 let mut init = life.cells.iter().filter(|cell| cell.plan.role == Role::Init);
                 init.all(Cell::has_succeeded) && main().all(Cell::has_succeeded)
@@ -261,41 +323,107 @@ fn phase(life: &Life) -> &'static str {
     if has_begun { "Running" } else { "Pending" }
 }
 
-/// A container of a Pod that ran when the node ended: what was said of it, but for what is not so
-/// any more.
-fn lost_container(cell: &Cell, pod: &Pod, now: Timestamp) -> ContainerStatus {
-    let status = pod.status.as_ref();
-    let lists = status.into_iter().flat_map(|status| {
-        let main = status.container_statuses.iter().flatten();
-        main.chain(status.init_container_statuses.iter().flatten())
-    });
-    let known = lists.into_iter().find(|known| known.name == cell.plan.name).cloned();
-    let mut known = known.unwrap_or_else(|| ContainerStatus {
-        name: cell.plan.name.clone(),
+/// A container of a Pod that had begun when the node ended: what was said of it, but for what is
+/// not so any more. `id` is that of its first run.
+fn lost_container(life: &Life, cell: &Cell, pod: &Pod, id: &str) -> ContainerStatus {
+    let name = cell.plan.name.as_str();
+    let mut known = known(pod, name).cloned().unwrap_or_else(|| ContainerStatus {
+        name: name.to_owned(),
         image: cell.plan.image.clone(),
         ..ContainerStatus::default()
     });
-    known.ready = false;
+    known.ready = cell.plan.role == Role::Init && was_initialized(cell, pod);
     known.started = Some(false);
+    let has_begun =
+        |cell: &Cell| cell.is_lost || self::known(pod, &cell.plan.name).is_some_and(tells_of_a_run);
+    let is_initialized = life.cells.iter().all(|cell| was_initialized(cell, pod));
+    let has_run = has_begun(cell);
     let state = known.state.get_or_insert_default();
-    // One that never ran, or waited to be started again, has not been lost.
-    if state.terminated.is_some() || state.waiting.is_some() {
+    let is_missed = has_run || is_missed(life, cell, is_initialized, has_begun);
+    if state.terminated.is_some() || !is_missed {
         return known;
     }
     let started_at = state.running.take().and_then(|running| running.started_at);
-    *state = ContainerState {
+    let message = match life.ending() {
+        _ if !has_run => UNLOCATED_MESSAGE,
+        Some(Ending::Broken { .. }) => ENDED_MESSAGE,
+        _ => UNSEEN_MESSAGE,
+    };
+    if has_run {
+        known.container_id.get_or_insert_with(|| id.to_owned());
+    }
+    *state = unseen(message, Some((started_at, life.lost_at(), known.container_id.clone())));
+    known
+}
+
+/// Whether a container that comes first had done its work, or ran as it should, by what was said
+/// of it.
+fn was_initialized(cell: &Cell, pod: &Pod) -> bool {
+    let state = known(pod, &cell.plan.name).map(|known| (known.state.as_ref(), known.started));
+    match cell.plan.role {
+        Role::Main => true,
+        Role::Init => {
+            let end = state.and_then(|(state, _)| state?.terminated.as_ref());
+            end.is_some_and(|end| end.exit_code == 0)
+        }
+        Role::Sidecar => state.is_some_and(|(_, started)| started == Some(true)),
+    }
+}
+
+/// What was said last of a container.
+fn known<'p>(pod: &'p Pod, name: &str) -> Option<&'p ContainerStatus> {
+    let status = pod.status.as_ref()?;
+    let main = status.container_statuses.iter().flatten();
+    let mut all = main.chain(status.init_container_statuses.iter().flatten());
+    all.find(|known| known.name == name)
+}
+
+/// The end of a container that nobody has seen, and of the run if there was one: since when, until
+/// when at the latest, and its id.
+fn unseen(message: &str, run: Option<(Option<Time>, Timestamp, Option<String>)>) -> ContainerState {
+    let (started_at, at, container_id) = match run {
+        Some((started_at, at, id)) => (started_at, Some(Time(at)), id),
+        None => (None, None, None),
+    };
+    ContainerState {
         terminated: Some(ContainerStateTerminated {
             exit_code: UNSEEN_CODE,
             reason: Some(UNSEEN_REASON.to_owned()),
-            message: Some(UNSEEN_MESSAGE.to_owned()),
+            message: Some(message.to_owned()),
             started_at,
-            finished_at: Some(Time(now)),
-            container_id: known.container_id.clone(),
+            finished_at: at,
+            container_id,
             ..ContainerStateTerminated::default()
         }),
         ..ContainerState::default()
-    };
-    known
+    }
+}
+
+/// Whether a container that never ran in a Pod that is over was to run by then.
+fn is_unlocated(life: &Life, cell: &Cell) -> bool {
+    match life.ending() {
+        // The node does not take the Pod at all.
+        Some(Ending::Impossible { .. }) => false,
+        _ => is_missed(life, cell, life.is_initialized(), Cell::has_run),
+    }
+}
+
+/// Whether a container that is not known to have run counts as lost when its Pod ends: as a
+/// kubelet, that is every main container once the Pod was initialized, and of the others those up
+/// to the last that has begun.
+fn is_missed(
+    life: &Life,
+    cell: &Cell,
+    is_initialized: bool,
+    has_begun: impl Fn(&Cell) -> bool,
+) -> bool {
+    let mut main = life.cells.iter().filter(|cell| cell.plan.role == Role::Main);
+    if cell.plan.role == Role::Main {
+        return is_initialized || main.any(has_begun);
+    }
+    let last = life.cells.iter().rposition(|it| it.plan.role != Role::Main && has_begun(it));
+    let last = last.unwrap_or(0);
+    life.cells.iter().take(last + 1).any(|it| it.plan.name == cell.plan.name)
 }
 
 /// The first readiness gate that does not hold.

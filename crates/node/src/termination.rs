@@ -1,7 +1,8 @@
 //! How a run of a container is told: the reason of its end, and its last words.
 
-use std::fs::File;
-use std::io::Read;
+use std::fs::OpenOptions;
+use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use jiff::Timestamp;
@@ -37,19 +38,21 @@ pub(crate) fn end(exit: Exit, started: Timestamp, run: u32, message: Option<Stri
 }
 
 /// The last words of a container: what it wrote to its file, else the end of its log if it
-/// failed and asks for that.
+/// failed and asks for that. This blocks.
 pub(crate) fn message(
     container: &Container,
     file: Option<&Path>,
     has_failed: bool,
     log: impl FnOnce() -> String,
 ) -> Option<String> {
-    let mut bytes = Vec::new();
-    if let Some(file) = file.and_then(|path| File::open(path).ok())
-        && let Err(error) = file.take(MESSAGE_BYTES).read_to_end(&mut bytes)
-    {
-        tracing::debug!(container = container.name, %error, "cannot read a termination message");
-    }
+    let bytes = match file.map(read).transpose() {
+        Ok(bytes) => bytes.unwrap_or_default(),
+        Err(error) => {
+            let container = &container.name;
+            tracing::debug!(container, %error, "cannot read a termination message");
+            Vec::new()
+        }
+    };
     let mut message = String::from_utf8_lossy(&bytes).into_owned();
     let asks_for_log =
         container.termination_message_policy.as_deref() == Some("FallbackToLogsOnError");
@@ -57,6 +60,19 @@ pub(crate) fn message(
         message = log();
     }
     (!message.is_empty()).then_some(message)
+}
+
+/// Reads a file that a container could do anything with: only if it still is one, and never
+/// waiting for anybody.
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let flags = libc::O_NONBLOCK | libc::O_NOFOLLOW;
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("it is not a file"));
+    }
+    let mut bytes = Vec::new();
+    file.take(MESSAGE_BYTES).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 #[cfg(test)]
@@ -105,6 +121,27 @@ mod tests {
                 let found = message(&container(policy), file, has_failed, log);
                 assert_eq!(found.as_deref(), expected);
             }
+        }
+    }
+
+    /// What a container has put where its message file was.
+    #[test]
+    fn only_a_file_is_read_and_nobody_waits_for_it() {
+        let container: Container =
+            serde_json::from_value(json!({"name": "c"})).expect("a container");
+        let folder = tempfile::tempdir().expect("a folder");
+        let (pipe, link) = (folder.path().join("pipe"), folder.path().join("link"));
+        rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RUSR).expect("a pipe");
+        std::fs::write(folder.path().join("secret"), "secret").expect("written");
+        std::os::unix::fs::symlink("secret", &link).expect("a link");
+        for path in [pipe, link, folder.path().to_path_buf()] {
+            let (container, told) = (container.clone(), std::sync::mpsc::channel());
+            let asked = path.clone();
+            std::thread::spawn(move || {
+                told.0.send(message(&container, Some(&asked), true, String::new))
+            });
+            let patience = std::time::Duration::from_secs(60);
+            assert_eq!(told.1.recv_timeout(patience), Ok(None), "{}", path.display());
         }
     }
 }

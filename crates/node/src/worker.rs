@@ -5,7 +5,7 @@ mod carry;
 
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -18,6 +18,7 @@ use tokio::sync::{RwLock, Semaphore, mpsc};
 
 use crate::address::Addresses;
 use crate::backoff::later;
+use crate::begun::{self, Runs};
 use crate::calls::{CallError, Calls, Head, PodRef, awaits_removal};
 use crate::events::Events;
 use crate::hosts_files::HostsFiles;
@@ -25,12 +26,15 @@ use crate::life::{Fact, Life, Plan, Said, Wish, seconds};
 use crate::logs::{Logs, Pump};
 use crate::options::Options;
 use crate::runtime::{Container, Runtime, Sandbox};
-use crate::status::Reporter;
-use crate::volumes::Volumes;
+use crate::status::{self, Reporter};
+use crate::volumes::{self, Volumes};
 
 /// The pauses between tries to write, doubled with each.
 const FIRST_RETRY: Duration = Duration::from_millis(200);
 const LONGEST_RETRY: Duration = Duration::from_secs(15);
+
+/// How often a node that ends tries to report on a Pod: for three seconds.
+const LAST_TRIES: u32 = 5;
 
 /// What all Pods of a node share.
 #[derive(Debug)]
@@ -48,14 +52,32 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
+    /// The folder of what is kept for Pods until they have ended.
+    pub(crate) fn pods_folder(&self) -> PathBuf {
+        self.options.data.join("pods")
+    }
+
     /// The folder of a Pod's volumes.
     pub(crate) fn pod_folder(&self, uid: &str) -> PathBuf {
-        self.options.data.join("pods").join(uid)
+        self.pods_folder().join(uid)
     }
 
     fn now(&self) -> Timestamp {
         self.options.clock.now()
     }
+}
+
+/// What an earlier process has done for a Pod.
+#[derive(Clone, Debug)]
+pub(crate) enum Past {
+    /// Nothing.
+    None,
+    /// It has made what containers share, and started none.
+    Prepared,
+    /// It has started containers, these among them.
+    Begun(Runs),
+    /// Not an earlier process but another worker of this one, which has failed so.
+    Failed(String),
 }
 
 /// Something that a worker is told.
@@ -78,8 +100,10 @@ pub(crate) enum Finish {
     Removed,
     /// It has left the API.
     Gone,
-    /// The node ended before it was begun.
+    /// The node ended before any of its containers was begun: the next one starts it.
     Untouched,
+    /// It has ended, and the node ends without having been able to say so: the next one will.
+    Unreported,
 }
 
 /// The containers' shared part, while there is one.
@@ -94,6 +118,7 @@ enum Done {
     Written(Box<PodStatus>, Result<Head, CallError>),
     Removed(Result<(), CallError>),
     Told,
+    Refreshed,
 }
 
 /// One Pod.
@@ -107,8 +132,16 @@ struct Worker {
     events: Events,
     address: Option<Ipv4Addr>,
     sandbox: SharedSandbox,
+    /// Whose turn it is to start: as with a kubelet, containers start in the order of the spec.
+    turn: Arc<tokio::sync::Mutex<()>>,
     volumes: Arc<Volumes>,
+    /// When to look again whether their content has changed; never while that is looked at.
+    refresh_at: Option<Timestamp>,
+    /// Whether there is a folder for them: once it is removed nothing may be made in it.
+    folder: Arc<Mutex<FolderIs>>,
     containers: Vec<Option<Arc<dyn Container>>>,
+    /// Whether the Pod has an ending: what waits for its turn to start does not start any more.
+    is_ending: Arc<AtomicBool>,
     under_way: FuturesUnordered<BoxFuture<'static, Done>>,
     writing: Writing,
     grace: Option<Duration>,
@@ -120,6 +153,13 @@ struct Worker {
     is_shut_down: bool,
     /// When it was last looked what is to be done.
     looked: Timestamp,
+}
+
+/// What is with the folder of a Pod.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum FolderIs {
+    Kept,
+    Removed,
 }
 
 /// How the API is told.
@@ -134,14 +174,28 @@ struct Writing {
     not_before: Option<Timestamp>,
 }
 
-/// Runs a Pod to its end. `is_lost` if it ran under an earlier process.
+/// Runs a Pod to its end.
 pub(crate) async fn run(
     shared: Arc<Shared>,
     pod: Arc<Pod>,
     mut inbox: mpsc::UnboundedReceiver<Word>,
-    is_lost: bool,
+    past: Past,
 ) -> Finish {
-    let mut worker = Worker::new(shared, pod, is_lost);
+    if matches!(past, Past::Prepared) {
+        let folder = shared.pod_folder(&PodRef::of(&pod).uid);
+        let removing = tokio::task::spawn_blocking(move || remove_folder(&folder));
+        removing.await.expect("removing does not panic");
+    }
+    let begun = match &past {
+        Past::None | Past::Prepared => Runs::new(),
+        Past::Begun(begun) => begun.clone(),
+        Past::Failed(_) => {
+            let folder = shared.pod_folder(&PodRef::of(&pod).uid);
+            let reading = tokio::task::spawn_blocking(move || begun::containers(&folder));
+            reading.await.expect("reading does not panic")
+        }
+    };
+    let mut worker = Worker::new(shared, pod, past, &begun);
     let finish = loop {
         if let Some(finish) = worker.step() {
             break finish;
@@ -167,20 +221,28 @@ pub(crate) async fn run(
             () = wake => {}
         }
     };
-    worker.clean_up().await;
+    if finish != Finish::Unreported {
+        worker.clean_up().await;
+    }
     finish
 }
 
 impl Worker {
-    fn new(shared: Arc<Shared>, pod: Arc<Pod>, is_lost: bool) -> Self {
+    fn new(shared: Arc<Shared>, pod: Arc<Pod>, past: Past, begun: &Runs) -> Self {
         let (plan, backoff, now) = (Plan::of(&pod), shared.options.backoff, shared.now());
-        let status = pod.status.as_ref();
-        let life = match is_lost {
-            true => {
-                let began = status.and_then(|status| status.start_time.as_ref());
-                Life::lost(plan, backoff, began.map_or(now, |time| time.0), now)
+        // One that an earlier process has taken on has been active since then.
+        let began = pod.status.as_ref().and_then(|status| status.start_time.as_ref());
+        let began = began.map_or(now, |time| time.0);
+        let life = match past {
+            Past::Begun(runs) => {
+                let mut life = Life::lost(plan, backoff, began, &runs, now);
+                if let Some(has_succeeded) = status::outcome(&life, &pod, &runs, now) {
+                    life.know(has_succeeded);
+                }
+                life
             }
-            false => Life::new(plan, backoff, now),
+            Past::Failed(message) => Life::broken(plan, backoff, began, begun, now, message),
+            Past::None | Past::Prepared => Life::new(plan, backoff, began),
         };
         let (runtime, host) = (shared.runtime.name(), shared.options.host_address);
         let mut worker = Worker {
@@ -189,8 +251,12 @@ impl Worker {
             events: Events::default(),
             address: None,
             sandbox: Arc::default(),
+            turn: Arc::default(),
             volumes: Arc::default(),
+            refresh_at: None,
+            folder: Arc::new(Mutex::new(FolderIs::Kept)),
             containers: vec![None; life.cells.len()],
+            is_ending: Arc::default(),
             under_way: FuturesUnordered::new(),
             writing: Writing::default(),
             grace: None,
@@ -236,6 +302,7 @@ impl Worker {
             }
             Word::Shutdown(grace) => {
                 self.is_shut_down = true;
+                (self.writing.failures, self.writing.not_before) = (0, None);
                 self.life.observe(Fact::Shutdown { grace }, now);
             }
         }
@@ -251,10 +318,21 @@ impl Worker {
         for wish in self.life.next(now) {
             self.carry_out(wish, now);
         }
+        self.is_ending.store(self.life.ending().is_some(), Ordering::Relaxed);
+        if self.life.is_left_as_it_is() {
+            return self.life.is_over().then_some(Finish::Untouched);
+        }
         if self.is_gone {
             return self.life.is_over().then_some(Finish::Gone);
         }
         self.name_it();
+        if self.is_shut_down && self.life.is_over() && self.writing.failures >= LAST_TRIES {
+            return Some(Finish::Unreported);
+        }
+        if self.life.is_up() && self.refresh_at.is_some_and(|at| at <= now) {
+            self.refresh_at = None;
+            self.refresh();
+        }
         let is_written = self.write_if_due(now);
         if !self.life.is_over() || !is_written || self.writing.is_under_way {
             return None;
@@ -301,8 +379,9 @@ impl Worker {
         let is_free = !writing.is_under_way && !self.is_gone;
         let write_at = writing.changed.filter(|_| is_free).map(|it| self.write_at(it));
         let remove_at = writing.not_before.filter(|_| is_free && self.life.is_over());
+        let refresh_at = self.refresh_at.filter(|_| self.life.is_up());
         let is_ahead = |at: &Timestamp| *at > self.looked;
-        let own = write_at.into_iter().chain(remove_at).filter(is_ahead);
+        let own = write_at.into_iter().chain(remove_at).chain(refresh_at).filter(is_ahead);
         own.chain(self.life.wake_at(self.looked)).min()
     }
 
@@ -339,8 +418,10 @@ impl Worker {
         match done {
             Done::Told => {}
             Done::Fact(fact) => self.life.observe(fact, now),
+            Done::Refreshed => self.plan_refresh(now),
             Done::Prepared(volumes) => {
                 self.volumes = Arc::new(volumes);
+                self.plan_refresh(now);
                 self.life.observe(Fact::Prepared, now);
             }
             Done::Started { cell, container, pump, message } => {
@@ -373,6 +454,12 @@ impl Worker {
         }
     }
 
+    /// Looks at the volumes again in a while, if their content may change.
+    fn plan_refresh(&mut self, now: Timestamp) {
+        let interval = self.shared.options.volume_interval;
+        self.refresh_at = volumes::may_change(&self.pod).then(|| later(now, interval));
+    }
+
     fn carry_out(&mut self, wish: Wish, now: Timestamp) {
         match wish {
             Wish::Prepare => self.prepare(),
@@ -403,7 +490,7 @@ impl Worker {
 
     /// Gives back what the Pod had. Its logs stay as long as it is in the API.
     async fn clean_up(self) {
-        let Worker { shared, target, address, sandbox, .. } = self;
+        let Worker { shared, target, address, sandbox, folder: state, .. } = self;
         if let Some(sandbox) = sandbox.write().await.take() {
             sandbox.close().await;
         }
@@ -413,7 +500,10 @@ impl Worker {
             shared.addresses.lock().expect("nobody panics with it").give_back(address);
         }
         let folder = shared.pod_folder(&target.uid);
-        let removing = tokio::task::spawn_blocking(move || remove_folder(&folder));
+        let removing = tokio::task::spawn_blocking(move || {
+            *state.lock().expect("nobody panics with it") = FolderIs::Removed;
+            remove_folder(&folder);
+        });
         removing.await.expect("removing does not panic");
     }
 }

@@ -12,20 +12,24 @@ use stint_api::feature_gates::FeatureGates;
 use crate::color::ColorChoice;
 use crate::input;
 use crate::job_args::JobArgs;
+use crate::logs_args::LogsArgs;
 use crate::node_args::NodeArgs;
 use crate::run_args::{RunArgs, with_short_waits};
+use crate::status_args::StatusArgs;
 
 const EXAMPLES: &str = "\
 Examples:
   stint run job.yaml        Run a Job to its end on this machine
   stint check job.yaml      Find what is wrong with a manifest, and where
   stint serve               A cluster for Jobs on this machine, for kubectl
+  stint status              The Jobs of a cluster, and what holds them up
+  stint logs work -f        What the Pods of a Job print
 
 Exit codes:
   0  All is well
-  1  What was asked about is wrong, such as an invalid manifest
+  1  What was asked about is wrong, such as an invalid manifest, or not there
   2  Wrong usage, or something could not be read
-  3  stint run or stint serve could not start, or failed
+  3  stint could not start, or failed, or there is no cluster to look at
 
 stint run has more; see stint run --help.";
 
@@ -45,7 +49,9 @@ impl Cli {
         let cli = cli.unwrap_or_else(|error| error.exit());
         let (subcommand, wrong) = match &cli.command {
             Command::Check(args) => ("check", args.wrong_usage()),
+            Command::Logs(_) => ("logs", None),
             Command::Run(args) => ("run", args.wrong_usage()),
+            Command::Status(_) => ("status", None),
             Command::Serve(args) => ("serve", args.wrong_usage()),
         };
         if let Some((kind, message)) = wrong {
@@ -66,8 +72,10 @@ impl Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Check(CheckArgs),
+    Logs(LogsArgs),
     Run(Box<RunArgs>),
     Serve(ServeArgs),
+    Status(StatusArgs),
 }
 
 const CHECK_EXAMPLES: &str = "\
@@ -170,9 +178,10 @@ Examples:
                                           Use it from another terminal
 
 Exit codes:
-  0  It was stopped by Ctrl-C or SIGTERM
-  2  Wrong usage
-  3  It could not start, or failed while it ran";
+  0    It was stopped by Ctrl-C, SIGTERM or SIGHUP
+  2    Wrong usage
+  3    It could not start, or failed while it ran
+  130  It was stopped at once, by a second signal";
 
 /// A cluster for Jobs on this machine, for kubectl and client libraries
 ///

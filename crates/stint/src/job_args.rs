@@ -19,6 +19,14 @@ pub(crate) struct JobArgs {
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = read_duration)]
     pub(crate) pod_failure_backoff_max: SignedDuration,
 
+    /// Count Pods that a stop or a crash of stint has ended as failures
+    ///
+    /// As Kubernetes counts the Pods of a node that goes down, unless the Job's podFailurePolicy
+    /// ignores the condition DisruptionTarget. Without this such Pods are replaced at the next
+    /// start as if they had never been, unless a rule of that policy says something else of them.
+    #[arg(long)]
+    pub(crate) count_interrupted_pods: bool,
+
     /// The most API calls at once
     ///
     /// How many there are adapts to what the API server bears, up to this.
@@ -47,7 +55,13 @@ impl JobArgs {
             base: self.pod_failure_backoff_base,
             cap: self.pod_failure_backoff_max,
         };
-        Config { delays, max_inflight: self.max_inflight, qps: self.qps, ..Config::default() }
+        Config {
+            delays,
+            max_inflight: self.max_inflight,
+            qps: self.qps,
+            forgives_nodes: !self.count_interrupted_pods,
+            ..Config::default()
+        }
     }
 }
 

@@ -1,25 +1,43 @@
 //! The command line: reads it and hands over. Rules of any kind live elsewhere.
 
+mod away;
+mod calls;
 mod check;
 mod cli;
+mod cluster_args;
 mod color;
+mod ending;
 mod input;
 mod job_args;
+mod job_lookup;
+mod job_text;
 mod lack;
 mod line_index;
+mod log_lines;
+mod logs;
+mod logs_args;
 mod manifest_yaml;
 mod node_args;
+mod objects;
 mod place;
+mod pod_sight;
 mod printable;
+mod progress;
+mod reach;
+mod recent;
 mod report;
 mod report_json;
 mod run;
 mod run_args;
 mod serve;
+mod signals;
 mod snippet;
 mod source;
+mod status;
+mod status_args;
 mod stdout;
 mod tally;
+mod words;
 
 use std::process::ExitCode;
 
@@ -33,7 +51,9 @@ fn main() -> ExitCode {
     let cli = cli::Cli::read();
     match &cli.command {
         cli::Command::Check(args) => check::run(args),
+        cli::Command::Logs(args) => logs::run(args),
         cli::Command::Run(args) => run::run(args),
         cli::Command::Serve(args) => serve::run(args),
+        cli::Command::Status(args) => status::run(args),
     }
 }

@@ -46,14 +46,16 @@ impl NodeArgs {
         None
     }
 
-    /// The node that is asked for, in a folder of its own.
+    /// The node that is asked for, in a folder of its own; and what it cannot hold containers to
+    /// on this machine, and why.
     pub(crate) async fn start(
         &self,
         name: &str,
         folder: &Path,
-    ) -> Result<NodeOptions, RuntimeError> {
+    ) -> Result<(NodeOptions, Vec<String>), RuntimeError> {
         let runtime = ProcessRuntime::start(ProcessOptions::new(folder)).await?;
-        for note in runtime.notes() {
+        let notes = runtime.notes();
+        for note in &notes {
             tracing::info!("{note}");
         }
         let backoff = BackoffOptions {
@@ -62,6 +64,6 @@ impl NodeArgs {
             ..BackoffOptions::default()
         };
         let options = Options { max_pods: self.max_pods, backoff, ..Options::new(name, folder) };
-        Ok(NodeOptions { runtime: Arc::new(runtime), options, grace: GRACE })
+        Ok((NodeOptions { runtime: Arc::new(runtime), options, grace: GRACE }, notes))
     }
 }

@@ -7,28 +7,26 @@
 //!
 //! This file holds the parts together; what they decide is theirs.
 
-mod calls;
 mod creation;
 mod job_logs;
 mod manifests;
-mod objects;
 mod overrides;
 mod place;
-mod pod_sight;
-mod progress;
-mod signals;
+mod printer;
+mod screen;
 mod summary;
+mod unheld;
 mod view;
-mod words;
 
-use std::collections::HashSet;
-use std::future::{Future, pending};
+use std::collections::{HashMap, HashSet};
+use std::future::pending;
 use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use k8s_openapi::api::batch::v1::Job;
+use serde_json::Value;
 use stint_local::{Cluster, Identity, Options, StartError, TaskFailure};
 use stint_node::RuntimeError;
 use stint_store::StoreError;
@@ -36,27 +34,30 @@ use thiserror::Error;
 use tokio::sync::mpsc::{Receiver, channel};
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
-use self::calls::{Calls, Seen, watch_jobs, watch_pods};
 use self::creation::{CreationError, Wanted, make_job, make_others};
 use self::job_logs::JobLogs;
 use self::manifests::Manifests;
-use self::objects::print_objects;
 use self::place::Place;
-use self::progress::{End, Failure, Progress};
-use self::signals::Signals;
-use self::summary::{MAX_SHOWN_FAILURES, Next, TAIL_LINES, Tail};
+use self::printer::Printer;
+use self::screen::Screen;
+use self::summary::Next;
 use self::view::View;
+use crate::calls::{Calls, JOB_PODS, JOBS, Seen, watch_jobs, watch_pods};
 use crate::color::Painter;
+use crate::ending::Ending;
+use crate::job_text::{MAX_SHOWN_FAILURES, Tail};
+use crate::objects::print_objects;
 use crate::place::{NODE, PlaceError};
+use crate::progress::{End, Failure, JobProgress, Progress};
 use crate::report::Report;
 use crate::run_args::RunArgs;
 use crate::serve::start_log;
+use crate::signals::{EXIT_INTERRUPTED, Signals};
 
 const EXIT_FAILED: u8 = 1;
 const EXIT_USAGE: u8 = 2;
 const EXIT_INTERNAL: u8 = 3;
 const EXIT_TIMED_OUT: u8 = 124;
-const EXIT_INTERRUPTED: u8 = 130;
 
 /// How much news may wait to be taken in.
 const MAX_WAITING_NEWS: usize = 1024;
@@ -68,11 +69,28 @@ const TICK: Duration = Duration::from_millis(200);
 /// those that went meanwhile.
 const LOOK: Duration = Duration::from_secs(10);
 
+/// How long a Pod with a node may take to start before it is asked why, and how often that is.
+const STALL_PATIENCE: Duration = Duration::from_secs(1);
+
+/// About how many Pods it is asked at one time.
+const MAX_STALLS_AT_ONCE: usize = 20;
+
+/// How many failures have their last lines kept: those of more Jobs than anybody reads about, and
+/// 16 MB at most, as each is some lines of a log.
+const MAX_TAILS: usize = 1_000;
+
+/// How many of them are read at one time, between which news is taken in.
+const MAX_TAILS_AT_ONCE: usize = 20;
+
+/// How long the disk may take nothing before that ends a run: long enough to make some room, if
+/// somebody is there.
+const DISK_PATIENCE: Duration = Duration::from_secs(10);
+
 /// How long the last news of Pods may take after their Jobs have ended.
 const SETTLE_TIME: Duration = Duration::from_secs(1);
 
-/// How long the last lines of logs may take.
-const LAST_LINES_TIME: Duration = Duration::from_secs(5);
+/// How long standard error may take before the summary.
+const SCREEN_TIME: Duration = Duration::from_secs(5);
 
 /// Runs everything to its end.
 pub(crate) fn run(args: &RunArgs) -> ExitCode {
@@ -85,12 +103,12 @@ pub(crate) fn run(args: &RunArgs) -> ExitCode {
     say(&said);
     let Some(mut manifests) = manifests else { return ExitCode::from(EXIT_USAGE) };
     for written in &mut manifests.jobs {
+        if let Some(parallelism) = args.parallelism {
+            overrides::set_parallelism(&mut written.object, parallelism);
+        }
         if let Some(why) = why_never_ending(&written.object) {
             say(&format!("error: {}: {why}\n", written.place));
             return ExitCode::from(EXIT_USAGE);
-        }
-        if let Some(parallelism) = args.parallelism {
-            overrides::set_parallelism(&mut written.object, parallelism);
         }
         overrides::set_variables(&mut written.object, &args.set);
     }
@@ -99,7 +117,8 @@ pub(crate) fn run(args: &RunArgs) -> ExitCode {
         Ok(runtime) => runtime,
         Err(error) => return ExitCode::from(refuse(&RunError::Runtime(error))),
     };
-    match runtime.block_on(run_here(args, &manifests, painter)) {
+    let ending = Ending::new(runtime, EXIT_INTERRUPTED);
+    match ending.block_on(run_here(args, &manifests, painter, &ending)) {
         Ok(code) => ExitCode::from(code),
         Err(error) => ExitCode::from(refuse(&error)),
     }
@@ -118,6 +137,12 @@ enum RunError {
     Creation(#[from] CreationError),
     #[error("{0}; nothing can be run without it")]
     Failed(TaskFailure),
+    #[error(
+        "nothing could be stored for {} seconds: {source}; make room on the disk, and run it again \
+         with the same --data-dir: Jobs go on where they stood",
+        DISK_PATIENCE.as_secs()
+    )]
+    Disk { source: StoreError },
     #[error("it is not known whether everything was stored: {0}")]
     Close(#[source] StoreError),
     #[error("cannot start: {0}")]
@@ -145,6 +170,12 @@ fn why_never_ending(job: &Job) -> Option<String> {
              use stint serve, where it can be resumed"
         ));
     }
+    if spec.parallelism == Some(0) && spec.completions != Some(0) {
+        return Some(format!(
+            "Job {name} has spec.parallelism: 0, so that it would wait forever; take that out, or \
+             say how many Pods at once with --parallelism"
+        ));
+    }
     match spec.managed_by.as_deref() {
         None | Some("kubernetes.io/job-controller") => None,
         Some(_) => Some(format!(
@@ -161,13 +192,27 @@ enum Stop {
     TimedOut,
     Interrupted,
     Failed(TaskFailure),
+    /// The disk takes nothing any more.
+    Refused(StoreError),
 }
 
-async fn run_here(args: &RunArgs, manifests: &Manifests, painter: Painter) -> Result<u8, RunError> {
+async fn run_here(
+    args: &RunArgs,
+    manifests: &Manifests,
+    painter: Painter,
+    ending: &Ending,
+) -> Result<u8, RunError> {
     // Before anything else, so that nothing is stopped half-way.
     let mut signals = Signals::new().map_err(RunError::Runtime)?;
+    let screen = Screen::start().map_err(RunError::Runtime)?;
     let place = Place::choose(args.data_dir.as_deref())?;
-    let node = args.pods.start(NODE, &place.pods()).await?;
+    ending.remove(place.temporary_path());
+    let (node, notes) = args.pods.start(NODE, &place.pods()).await?;
+    if !args.quiet {
+        for note in unheld::notes(manifests, &notes) {
+            screen.say(format!("note: {note}\n"));
+        }
+    }
     let cluster = Cluster::start(Options {
         storage: place.storage(),
         gates: args.feature_gates.unwrap_or_default(),
@@ -178,16 +223,16 @@ async fn run_here(args: &RunArgs, manifests: &Manifests, painter: Painter) -> Re
     .await?;
     let calls = Calls::new(cluster.client(Identity::admin()));
     let begun = tokio::select! {
-        begun = Run::begin(args, manifests, calls) => Some(begun),
+        begun = Run::begin(args, manifests, calls, &screen) => Some(begun),
         () = signals.next() => None,
     };
     let mut run = match begun {
         Some(Ok(run)) => run,
         stopped => {
-            signals.exit_at_next(place.temporary_path(), EXIT_INTERRUPTED);
+            ending.at_next(signals);
             let closed = cluster.shutdown().await.map_err(RunError::Close);
             return match stopped {
-                Some(Err(error)) => Err(error.into()),
+                Some(Err(error)) => Err(error),
                 _ => closed.map(|()| EXIT_INTERRUPTED),
             };
         }
@@ -196,21 +241,35 @@ async fn run_here(args: &RunArgs, manifests: &Manifests, painter: Painter) -> Re
         stop = run.until_the_end(args.timeout) => stop,
         () = signals.next() => Stop::Interrupted,
         failed = cluster.failed() => Stop::Failed(failed),
+        why = cluster.refused(DISK_PATIENCE) => Stop::Refused(why),
     };
+    let stop = match stop {
+        // It was about to be told.
+        Stop::Interrupted | Stop::TimedOut if run.progress.is_over() => Stop::Ended,
+        stop => stop,
+    };
+    // From here on the result is known.
+    ending.set_code(run.code(&stop));
+    ending.at_next(signals);
     if let Some(word) = match stop {
         Stop::Interrupted => Some("interrupted"),
         Stop::TimedOut => Some("the time of --timeout is up"),
-        Stop::Ended | Stop::Failed(_) => None,
+        Stop::Ended | Stop::Failed(_) | Stop::Refused(_) => None,
     } {
         run.view.close();
-        say(&format!("{word}: Pods are being ended; Ctrl-C again ends them at once\n"));
+        screen.say(format!("{word}: Pods are being ended; Ctrl-C again ends them at once\n"));
     }
-    signals.exit_at_next(place.temporary_path(), EXIT_INTERRUPTED);
     let tails = run.tails().await;
-    let closed = run.while_printing(cluster.shutdown()).await;
+    // Nobody is followed any more that is not already.
+    run.logs = None;
+    let closed = cluster.shutdown().await;
+    if let Some(printer) = run.printer.take() {
+        printer.end(matches!(stop, Stop::Ended)).await;
+    }
     run.view.close();
+    screen.flush(SCREEN_TIME).await;
     closed.map_err(RunError::Close)?;
-    run.finish(args, stop, &tails, place, painter)
+    run.finish(args, stop, &tails, place, painter, ending)
 }
 
 /// A run under way.
@@ -219,12 +278,13 @@ struct Run {
     progress: Progress,
     seen: Receiver<Seen>,
     view: View,
-    /// If logs are wanted; and their lines.
+    /// If logs are wanted; and who writes them.
     logs: Option<JobLogs>,
-    lines: Option<Receiver<Vec<u8>>>,
-    logs_to_stderr: bool,
+    printer: Option<Printer>,
     /// The latest failure that was looked up, and its last lines.
     latest: Option<(Failure, Vec<String>)>,
+    /// What the failed wrote last, by their Job and Pod: their logs may be gone at the end.
+    tails: HashMap<(usize, String), Vec<String>>,
     /// The Jobs that were not there when they were last looked at.
     missing: HashSet<String>,
 }
@@ -235,7 +295,8 @@ impl Run {
         args: &RunArgs,
         manifests: &Manifests,
         calls: Calls,
-    ) -> Result<Self, CreationError> {
+        screen: &Screen,
+    ) -> Result<Self, RunError> {
         make_others(&calls, manifests).await?;
         let wanted = match (&args.only_indexes, args.retry_failed) {
             (Some(only), _) => Wanted::Only(only.clone()),
@@ -251,19 +312,28 @@ impl Run {
             progress.add(made.job, made.preset, Instant::now());
         }
         let (sender, seen) = channel(MAX_WAITING_NEWS);
-        tokio::spawn(watch_jobs(calls.client().clone(), sender.clone()));
-        tokio::spawn(watch_pods(calls.client().clone(), sender));
-        let (logs, lines) = if args.logs {
-            let (logs, lines) = JobLogs::new(calls.client().clone());
-            (Some(logs), Some(lines))
+        tokio::spawn(watch_jobs(calls.client().clone(), JOBS, sender.clone()));
+        tokio::spawn(watch_pods(calls.client().clone(), JOB_PODS, sender));
+        let is_terminal = io::stderr().is_terminal();
+        let view = View::new(args.quiet, is_terminal, &progress, screen.clone(), Instant::now());
+        let (logs, printer) = if args.logs {
+            let (logs, lines) = JobLogs::new(calls.client().clone(), screen.clone());
+            let printer = Printer::start(lines, args.output.is_some(), view.bars());
+            (Some(logs), Some(printer.map_err(RunError::Runtime)?))
         } else {
             (None, None)
         };
-        let is_terminal = io::stderr().is_terminal();
-        let view = View::new(args.quiet, is_terminal, &progress, Instant::now());
-        let logs_to_stderr = args.output.is_some();
-        let (latest, missing) = (None, HashSet::new());
-        Ok(Run { calls, progress, seen, view, logs, lines, logs_to_stderr, latest, missing })
+        Ok(Run {
+            calls,
+            progress,
+            seen,
+            view,
+            logs,
+            printer,
+            latest: None,
+            tails: HashMap::new(),
+            missing: HashSet::new(),
+        })
     }
 
     /// Waits for the Jobs, and tells how they are.
@@ -279,12 +349,14 @@ impl Run {
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut looks = interval(LOOK);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut stalls = interval(STALL_PATIENCE);
+        stalls.set_missed_tick_behavior(MissedTickBehavior::Delay);
         while !self.progress.is_over() {
             tokio::select! {
                 Some(seen) = self.seen.recv() => self.observe(seen),
-                Some(line) = next_line(&mut self.lines) => self.print(&line),
                 _ = ticks.tick() => self.tick().await,
                 _ = looks.tick() => self.look().await,
+                _ = stalls.tick() => self.explain_stalls().await,
                 () = &mut limit => return Stop::TimedOut,
             }
         }
@@ -326,15 +398,31 @@ impl Run {
         }
     }
 
+    /// Looks for the reason why Pods do not start, which is in no Pod but in its Events.
+    async fn explain_stalls(&mut self) {
+        let now = Instant::now();
+        let stalled = self.progress.stalled(STALL_PATIENCE, now);
+        for (job, uid) in stalled.into_iter().take(MAX_STALLS_AT_ONCE) {
+            let Some(why) = self.calls.warning(&uid).await else { continue };
+            if let Some(change) = self.progress.explain(job, &uid, &why) {
+                self.view.show(&change, &self.progress, now);
+            }
+        }
+    }
+
     fn observe(&mut self, seen: Seen) {
         let now = Instant::now();
         let changes = match seen {
             Seen::Job(job, is_gone) => self.progress.observe_job(*job, is_gone, now),
             Seen::Pod(pod, is_gone) => {
                 if let (Some(logs), Some(job)) = (&mut self.logs, self.progress.job_of(&pod)) {
-                    logs.observe(&pod, &job.title);
+                    logs.observe(&pod, is_gone, &job.title);
                 }
                 self.progress.observe_pod(&pod, is_gone, now)
+            }
+            Seen::Lost(why) => {
+                tracing::warn!(why, "cannot watch");
+                Vec::new()
             }
         };
         for change in &changes {
@@ -343,60 +431,51 @@ impl Run {
     }
 
     async fn tick(&mut self) {
-        let newest = self.progress.jobs().iter().rev().find_map(|job| job.latest_failure());
+        let newest = self.progress.latest_failure().map(|(_, failure)| failure);
         let is_known = self.latest.as_ref().map(|(failure, _)| failure) == newest;
         if self.view.wants_tail() && !is_known {
             let newest = newest.cloned();
             if let Some(failure) = newest {
-                let lines = tail(&self.calls, &failure).await;
+                let lines = self.calls.tail(&failure).await;
                 self.latest = Some((failure, lines));
             }
         }
+        self.keep_tails().await;
         let tail = self.latest.as_ref().map_or(&[][..], |(_, lines)| lines);
         self.view.tick(&self.progress, tail, Instant::now());
     }
 
-    /// Waits for something, and prints the logs that come meanwhile, to their end.
-    async fn while_printing<T>(&mut self, work: impl Future<Output = T>) -> T {
-        // Nobody is followed any more that is not already.
-        self.logs = None;
-        let mut work = std::pin::pin!(work);
-        let done = loop {
-            tokio::select! {
-                done = &mut work => break done,
-                Some(line) = next_line(&mut self.lines) => self.print(&line),
+    /// Reads what those wrote last who failed since the last time and may stand in the summary,
+    /// and forgets those who will not.
+    async fn keep_tails(&mut self) {
+        let jobs = self.progress.jobs().iter().enumerate();
+        let shown: Vec<(usize, Failure)> = jobs
+            .flat_map(|(number, job)| shown(job).map(move |failure| (number, failure.clone())))
+            .collect();
+        let mut before = std::mem::take(&mut self.tails);
+        let mut reads_left = MAX_TAILS_AT_ONCE;
+        for (number, failure) in shown.into_iter().take(MAX_TAILS) {
+            let key = (number, failure.pod.clone());
+            if let Some(lines) = before.remove(&key) {
+                self.tails.insert(key, lines);
+            } else if reads_left > 0 {
+                reads_left -= 1;
+                self.tails.insert(key, self.calls.tail(&failure).await);
             }
-        };
-        let rest = async {
-            while let Some(line) = match &mut self.lines {
-                Some(lines) => lines.recv().await,
-                None => None,
-            } {
-                self.print(&line);
-            }
-        };
-        let _ = timeout(LAST_LINES_TIME, rest).await;
-        done
-    }
-
-    fn print(&self, line: &[u8]) {
-        self.view.print(|| {
-            // Nobody may be listening; that is no reason to stop.
-            let _ = match self.logs_to_stderr {
-                true => io::stderr().lock().write_all(line),
-                false => io::stdout().lock().write_all(line),
-            };
-        });
+        }
     }
 
     /// What the failed wrote last, Job by Job.
     async fn tails(&self) -> Vec<Vec<Tail>> {
         let mut all = Vec::new();
-        for job in self.progress.jobs() {
+        for (number, job) in self.progress.jobs().iter().enumerate() {
             let mut tails = Vec::new();
-            let failures = job.failures().take(MAX_SHOWN_FAILURES);
-            for failure in failures.filter(|_| job.end() != End::Complete) {
-                tails.push((failure.clone(), tail(&self.calls, failure).await));
+            for failure in shown(job).filter(|_| job.end() != End::Complete) {
+                let lines = match self.tails.get(&(number, failure.pod.clone())) {
+                    Some(lines) => lines.clone(),
+                    None => self.calls.tail(failure).await,
+                };
+                tails.push((failure.clone(), lines));
             }
             all.push(tails);
         }
@@ -410,55 +489,64 @@ impl Run {
         tails: &[Vec<Tail>],
         place: Place,
         painter: Painter,
+        ending: &Ending,
     ) -> Result<u8, RunError> {
         let now = Instant::now();
+        let code = self.code(&stop);
         let jobs = self.progress.jobs();
         for (job, tails) in jobs.iter().zip(tails) {
             say(&summary::of_job(job, tails, painter, now));
         }
-        let has_failed = jobs.iter().any(|job| job.end() == End::Failed || job.is_gone);
+        let has_failed = self.has_failed();
         let has_failures = jobs.iter().any(|job| job.latest_failure().is_some());
         let is_kept = match stop {
             Stop::Ended => has_failed,
             Stop::TimedOut => true,
-            Stop::Interrupted | Stop::Failed(_) => has_failures,
+            Stop::Interrupted | Stop::Failed(_) | Stop::Refused(_) => has_failures,
         };
+        if is_kept || args.keep {
+            ending.remove(None);
+        }
         let logs = place.leave(is_kept, args.keep);
         let next = match stop {
             _ if has_failed && jobs.iter().any(|job| job.is_indexed()) => Next::RetryIndexes,
             _ if has_failed => Next::Retry,
             Stop::TimedOut | Stop::Interrupted => Next::GoOn,
-            Stop::Ended | Stop::Failed(_) => Next::Nothing,
+            Stop::Ended | Stop::Failed(_) | Stop::Refused(_) => Next::Nothing,
         };
         say(&summary::advice(&logs, next, &named(&args.files)));
         if let Some(format) = args.output {
-            let jobs: Vec<&Job> = jobs.iter().map(|job| &job.job).collect();
-            print_objects(&jobs, format).map_err(RunError::Output)?;
+            let value =
+                |job: &Job| serde_json::to_value(job).expect("Kubernetes types serialise to JSON");
+            let jobs: Vec<Value> = jobs.iter().map(|job| value(&job.job)).collect();
+            print_objects(&jobs, jobs.len() != 1, format).map_err(RunError::Output)?;
         }
         match stop {
             Stop::Failed(failure) => Err(RunError::Failed(failure)),
-            Stop::Ended if has_failed => Ok(EXIT_FAILED),
-            Stop::Ended => Ok(0),
-            Stop::TimedOut => Ok(EXIT_TIMED_OUT),
-            Stop::Interrupted => Ok(EXIT_INTERRUPTED),
+            Stop::Refused(why) => Err(RunError::Disk { source: why }),
+            Stop::Ended | Stop::TimedOut | Stop::Interrupted => Ok(code),
+        }
+    }
+
+    fn has_failed(&self) -> bool {
+        self.progress.jobs().iter().any(|job| job.end() == End::Failed || job.is_gone)
+    }
+
+    /// The exit code.
+    fn code(&self, stop: &Stop) -> u8 {
+        match stop {
+            Stop::Ended if self.has_failed() => EXIT_FAILED,
+            Stop::Ended => 0,
+            Stop::TimedOut => EXIT_TIMED_OUT,
+            Stop::Interrupted => EXIT_INTERRUPTED,
+            Stop::Failed(_) | Stop::Refused(_) => EXIT_INTERNAL,
         }
     }
 }
 
-/// The next line of the logs; none ever if they are not wanted.
-async fn next_line(lines: &mut Option<Receiver<Vec<u8>>>) -> Option<Vec<u8>> {
-    match lines {
-        Some(lines) => lines.recv().await,
-        None => pending().await,
-    }
-}
-
-async fn tail(calls: &Calls, failure: &Failure) -> Vec<String> {
-    let Failure { namespace, pod, container, .. } = failure;
-    match container {
-        Some(container) => calls.tail(namespace, pod, container, TAIL_LINES).await,
-        None => Vec::new(),
-    }
+/// The failures of a Job that the summary shows.
+fn shown(job: &JobProgress) -> impl Iterator<Item = &Failure> {
+    job.failures().take(MAX_SHOWN_FAILURES)
 }
 
 fn named(files: &[PathBuf]) -> String {

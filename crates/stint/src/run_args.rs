@@ -31,7 +31,7 @@ Exit codes:
   2    Wrong usage, or a manifest is invalid or cannot be read
   3    stint itself could not start, or failed
   124  The time of --timeout was up
-  130  It was interrupted by Ctrl-C or SIGTERM";
+  130  It was interrupted by Ctrl-C, SIGTERM or SIGHUP before the Jobs had ended";
 
 /// Run Jobs to their end on this machine
 ///
@@ -166,7 +166,7 @@ fn read_timeout(text: &str) -> Result<Duration, String> {
 }
 
 /// Reads a list of indexes in any order.
-fn read_indexes(text: &str) -> Result<IndexSet, String> {
+pub(crate) fn read_indexes(text: &str) -> Result<IndexSet, String> {
     let wanted = || "give indexes and ranges of them, such as 3,7-9".to_owned();
     let mut all = IndexSet::new();
     for part in text.split(',') {

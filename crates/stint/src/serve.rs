@@ -1,11 +1,9 @@
 //! `stint serve`: starts the embedded cluster, says where it is, and stops it again. What it
 //! consists of is the business of `stint_local`.
 
-use std::env;
-use std::fs::File;
 use std::io::{self, IsTerminal, Write};
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -13,17 +11,21 @@ use stint_local::{
     Cluster, Front, FrontError, FrontOptions, Options, StartError, Storage, TaskFailure,
 };
 use stint_node::RuntimeError;
-use stint_store::StoreError;
+use stint_store::{FileLock, StoreError};
 use tempfile::TempDir;
 use thiserror::Error;
-use tokio::signal::unix::{SignalKind, signal};
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::{Layer, SubscriberExt};
 use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::cli::{LogLevel, ServeArgs};
-use crate::place::{NODE, PODS, PlaceError, STORE, take_folder, temporary_folder};
+use crate::ending::Ending;
+use crate::place::{
+    KUBECONFIG, NODE, PODS, PlaceError, STORE, default_folder, remove_folder, take_folder,
+    temporary_folder,
+};
+use crate::signals::{EXIT_INTERRUPTED, Signals};
 
 /// How long requests that are under way may take when it stops. Watches end at once, and
 /// nothing else takes longer than the disk.
@@ -50,6 +52,8 @@ enum ServeError {
     Place(#[from] PlaceError),
     #[error("cannot run Pods here: {0}; with --no-node everything else is served")]
     Node(#[from] RuntimeError),
+    #[error("there would be no kubeconfig: {0}; choose another file with --kubeconfig")]
+    Kubeconfig(#[source] FrontError),
     #[error(transparent)]
     Front(#[from] FrontError),
     #[error(transparent)]
@@ -67,13 +71,16 @@ fn serve(args: &ServeArgs) -> Result<(), ServeError> {
         .enable_all()
         .build()
         .map_err(ServeError::Runtime)?;
-    runtime.block_on(serve_here(args))
+    let ending = Ending::new(runtime, EXIT_INTERRUPTED);
+    ending.block_on(serve_here(args, &ending))
 }
 
-async fn serve_here(args: &ServeArgs) -> Result<(), ServeError> {
+async fn serve_here(args: &ServeArgs, ending: &Ending) -> Result<(), ServeError> {
     // Before anything else, so that nothing is stopped half-way.
-    let stopped = stop_signal().map_err(ServeError::Runtime)?;
+    let signals = Signals::new().map_err(ServeError::Runtime)?;
     let place = Place::choose(args)?;
+    Front::check_kubeconfig(&place.kubeconfig).map_err(ServeError::Kubeconfig)?;
+    ending.remove(place.temporary.as_ref().map(|folder| folder.path().to_owned()));
     let options = FrontOptions {
         listen: args.listen,
         allow_remote: args.allow_remote,
@@ -82,7 +89,7 @@ async fn serve_here(args: &ServeArgs) -> Result<(), ServeError> {
     };
     let front = Front::open(place.data.as_deref(), options).await?;
     let node = match args.no_node {
-        false => Some(args.pods.start(NODE, &place.pods).await?),
+        false => Some(args.pods.start(NODE, &place.pods).await?.0),
         true => None,
     };
     let storage = match &place.data {
@@ -101,13 +108,13 @@ async fn serve_here(args: &ServeArgs) -> Result<(), ServeError> {
     .await?;
     if let Err(error) = front.write_kubeconfig(&place.kubeconfig) {
         let _ = cluster.shutdown().await;
-        return Err(error.into());
+        return Err(ServeError::Kubeconfig(error));
     }
     greet(front.address(), &place, args.no_node);
     let mut failure = None;
     let ended = async {
         tokio::select! {
-            () = stopped => {}
+            () = stopped(signals, ending) => {}
             failed = cluster.failed() => failure = Some(failed),
         }
     };
@@ -115,7 +122,12 @@ async fn serve_here(args: &ServeArgs) -> Result<(), ServeError> {
     if served.cut > 0 {
         tracing::warn!(connections = served.cut, "cut off what did not finish in time");
     }
-    cluster.shutdown().await.map_err(ServeError::Close)?;
+    let closed = cluster.shutdown().await.map_err(ServeError::Close);
+    if let Some(folder) = place.temporary {
+        // Nobody can do more about what cannot be removed.
+        let _ = remove_folder(&folder.keep());
+    }
+    closed?;
     failure.map_or(Ok(()), |failure| Err(ServeError::Failed(failure)))
 }
 
@@ -126,40 +138,45 @@ struct Place {
     /// Where Pods have their volumes and logs.
     pods: PathBuf,
     /// Nobody else uses the data folder as long as this is held.
-    _lock: Option<File>,
+    _lock: Option<FileLock>,
     /// Gone at the end, with the kubeconfig in it.
-    _temporary: Option<TempDir>,
+    temporary: Option<TempDir>,
 }
 
 impl Place {
     fn choose(args: &ServeArgs) -> Result<Self, ServeError> {
         if args.in_memory {
+            check_kubeconfig(args, None)?;
             let folder = temporary_folder()?;
-            let beside = || folder.path().join("kubeconfig");
+            let beside = || folder.path().join(KUBECONFIG);
             let kubeconfig = args.kubeconfig.clone().unwrap_or_else(beside);
             let pods = folder.path().join(PODS);
             let temporary = Some(folder);
-            return Ok(Place { data: None, kubeconfig, pods, _lock: None, _temporary: temporary });
+            return Ok(Place { data: None, kubeconfig, pods, _lock: None, temporary });
         }
         let data = match &args.data_dir {
             Some(folder) => folder.clone(),
             None => default_folder().ok_or(ServeError::NoHome)?,
         };
-        let lock = take_folder(&data)?;
         // Clients are told of the kubeconfig from wherever they are.
         let data = std::path::absolute(&data).unwrap_or(data);
-        let kubeconfig = args.kubeconfig.clone().unwrap_or_else(|| data.join("kubeconfig"));
+        check_kubeconfig(args, Some(&data))?;
+        let lock = take_folder(&data)?;
+        let kubeconfig = args.kubeconfig.clone().unwrap_or_else(|| data.join(KUBECONFIG));
         let pods = data.join(PODS);
-        Ok(Place { data: Some(data), kubeconfig, pods, _lock: Some(lock), _temporary: None })
+        Ok(Place { data: Some(data), kubeconfig, pods, _lock: Some(lock), temporary: None })
     }
 }
 
-fn default_folder() -> Option<PathBuf> {
-    let folder =
-        |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    folder("STINT_DATA_DIR")
-        .or_else(|| folder("XDG_DATA_HOME").map(|data| data.join("stint")))
-        .or_else(|| folder("HOME").map(|home| home.join(".local/share/stint")))
+/// Finds out whether the kubeconfig can be written before anything is made, unless it goes into
+/// the data folder, which need not be there yet.
+fn check_kubeconfig(args: &ServeArgs, data: Option<&Path>) -> Result<(), ServeError> {
+    let Some(path) = &args.kubeconfig else { return Ok(()) };
+    let absolute = std::path::absolute(path).unwrap_or(path.clone());
+    if data.is_some_and(|data| absolute.starts_with(data)) {
+        return Ok(());
+    }
+    Front::check_kubeconfig(path).map_err(ServeError::Kubeconfig)
 }
 
 /// Says in one screen what there is.
@@ -190,24 +207,11 @@ Use it from another terminal:
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 
-/// Resolves at Ctrl-C or SIGTERM. A second one ends the process at once.
-fn stop_signal() -> io::Result<impl Future<Output = ()>> {
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut terminate = signal(SignalKind::terminate())?;
-    Ok(async move {
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-        }
-        tracing::info!("stopping");
-        tokio::spawn(async move {
-            tokio::select! {
-                _ = interrupt.recv() => {}
-                _ = terminate.recv() => {}
-            }
-            std::process::exit(130);
-        });
-    })
+/// Resolves at Ctrl-C, SIGTERM or SIGHUP. A second one ends the process at once.
+async fn stopped(mut signals: Signals, ending: &Ending) {
+    signals.next().await;
+    tracing::info!("stopping");
+    ending.at_next(signals);
 }
 
 pub(crate) fn start_log(level: LogLevel) {

@@ -23,6 +23,12 @@ pub(crate) struct Commit {
 }
 
 impl Commit {
+    /// The bytes of its keys and values.
+    pub(crate) fn bytes(&self) -> usize {
+        let value = |change: &Change| change.after.as_ref().map_or(0, |entry| entry.value.len());
+        self.changes.iter().map(|change| change.key.len() + value(change)).sum()
+    }
+
     /// The step that makes `changes`, keeps to the window of `options`, and raises the floor to
     /// `compact_to` if that was asked for.
     ///

@@ -45,6 +45,9 @@ pub(crate) struct Committer {
     /// `None`: everything is in memory only.
     pub(crate) disk: Option<Disk>,
     pub(crate) options: Options,
+    /// The least that the disk has had no room for, while it refuses: on a full disk a small
+    /// commit may find a place in what is begun, and that does not mean that there is room.
+    pub(crate) refused_bytes: Option<usize>,
 }
 
 /// What arrived meanwhile.
@@ -114,6 +117,7 @@ impl Committer {
             return;
         }
         if let Err(error) = self.get_ready() {
+            self.note_refusal(&group, &error);
             return group.refuse(error);
         }
         let (commit, answers) = {
@@ -130,8 +134,10 @@ impl Committer {
             if let Some(disk) = &mut self.disk
                 && let Err(error) = disk.commit(&commit)
             {
+                self.note_refusal(&group, &error);
                 return group.refuse(error);
             }
+            self.note_success(&commit);
             self.shared.publish(&commit);
         }
         self.answer(group, answers);
@@ -145,6 +151,21 @@ impl Committer {
             self.shared.publish(&commit);
         }
         Ok(())
+    }
+
+    fn note_refusal(&mut self, group: &Group, error: &StoreError) {
+        let writes = group.writes.iter().flat_map(|(writes, _)| writes);
+        let largest = writes.map(Write::bytes).max().unwrap_or(0);
+        let least = self.refused_bytes.map_or(largest, |known| known.min(largest));
+        self.refused_bytes = Some(least);
+        self.shared.note(Some(error));
+    }
+
+    fn note_success(&mut self, commit: &Commit) {
+        if self.refused_bytes.is_some_and(|least| commit.bytes() >= least) {
+            self.refused_bytes = None;
+            self.shared.note(None);
+        }
     }
 
     fn answer(&self, group: Group, answers: Vec<Result<Changes, StoreError>>) {

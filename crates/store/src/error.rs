@@ -1,6 +1,7 @@
 //! Everything that can go wrong, told apart by what the caller can do about it. It knows no
 //! protocol's answers.
 
+use crate::lock::holder;
 use crate::{Condition, Entry, Revision};
 use std::io;
 use std::path::PathBuf;
@@ -90,10 +91,12 @@ pub enum StoreError {
         known: u32,
     },
     /// Another process, or another part of this one, has the folder open.
-    #[error("{} is in use by another process: stop it first, or choose another folder", folder.display())]
+    #[error("{} is in use by {}: stop it first, or choose another folder", folder.display(), holder(*by))]
     InUse {
         /// The store's folder.
         folder: PathBuf,
+        /// The number of the process, if it is known.
+        by: Option<u32>,
     },
     /// The folder holds something else. Nothing was changed in it.
     #[error("{} is not a store: it holds {found:?}; choose an empty folder", folder.display())]

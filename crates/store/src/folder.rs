@@ -14,11 +14,12 @@
 //! What is stored may be secret, and fjall makes its files as the umask says. So the folder is
 //! closed to everybody else before anything is put into it, and again whenever it is opened.
 
+use crate::lock::{FileLock, LockError};
 use crate::mark::Mark;
 use crate::{Revision, StoreError};
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// The format that this program reads and writes. It changes whenever an older program could
@@ -41,9 +42,7 @@ const FILE_MODE: u32 = 0o600;
 #[derive(Debug)]
 pub(crate) struct Folder {
     path: PathBuf,
-    /// Holds the lock. The operating system lets go of it when the process ends, however it
-    /// does.
-    _lock: File,
+    _lock: FileLock,
 }
 
 impl Folder {
@@ -56,17 +55,10 @@ impl Folder {
             .map_err(StoreError::io("create the store's folder"))?;
         let path = path.canonicalize().map_err(StoreError::io("find the store's folder"))?;
         refuse_strangers(&path)?;
-        let lock = File::options()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .mode(FILE_MODE)
-            .open(path.join(LOCK))
-            .map_err(StoreError::io("open the store's lock"))?;
-        match lock.try_lock() {
-            Ok(()) => Ok(Folder { path, _lock: lock }),
-            Err(TryLockError::WouldBlock) => Err(StoreError::InUse { folder: path }),
-            Err(TryLockError::Error(error)) => Err(StoreError::io("lock the store")(error)),
+        match FileLock::take(&path.join(LOCK)) {
+            Ok(lock) => Ok(Folder { path, _lock: lock }),
+            Err(LockError::Held { by }) => Err(StoreError::InUse { folder: path, by }),
+            Err(LockError::Io(error)) => Err(StoreError::io("lock the store")(error)),
         }
     }
 

@@ -24,6 +24,8 @@ pub(crate) struct Shared {
     /// How many readers are at which revision. Taken after the lock of `memory`, if both are.
     readers: Mutex<BTreeMap<Revision, usize>>,
     news: watch::Sender<News>,
+    /// Why the disk refuses commits, while it does.
+    refusal: watch::Sender<Option<StoreError>>,
 }
 
 /// A reader that is at a revision for longer than it holds the lock. While it exists, the
@@ -42,6 +44,7 @@ impl Shared {
             memory: RwLock::new(memory),
             readers: Mutex::default(),
             news: watch::Sender::new(news),
+            refusal: watch::Sender::new(None),
         })
     }
 
@@ -81,6 +84,19 @@ impl Shared {
 
     pub(crate) fn news(&self) -> watch::Receiver<News> {
         self.news.subscribe()
+    }
+
+    /// Notes why the disk refuses commits, or that it does not any more.
+    pub(crate) fn note(&self, refusal: Option<&StoreError>) {
+        self.refusal.send_if_modified(|last| {
+            let is_news = last.is_some() != refusal.is_some();
+            *last = refusal.cloned();
+            is_news
+        });
+    }
+
+    pub(crate) fn refusal(&self) -> watch::Receiver<Option<StoreError>> {
+        self.refusal.subscribe()
     }
 }
 

@@ -11,7 +11,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 
 /// A revisioned key-value store. Clones are handles to the same store.
 ///
@@ -53,7 +53,8 @@ impl Store {
     fn start(memory: Memory, disk: Option<Disk>, options: Options) -> Result<Self, StoreError> {
         let shared = Shared::new(memory);
         let (sender, requests) = mpsc::channel(QUEUE_REQUESTS);
-        let committer = Committer { requests, shared: shared.clone(), disk, options };
+        let (own, refused_bytes) = (shared.clone(), None);
+        let committer = Committer { requests, shared: own, disk, options, refused_bytes };
         let committer = std::thread::Builder::new()
             .name("store-committer".to_owned())
             .spawn(move || committer.run())
@@ -171,6 +172,12 @@ impl Store {
     /// Reads go on. For health checks; a full disk does not close a store.
     pub fn is_closed(&self) -> bool {
         self.inner.requests.as_ref().is_none_or(mpsc::Sender::is_closed)
+    }
+
+    /// Why the disk refused a commit, from then on until it takes one that is as large. Most
+    /// often it is full. Readers of this are told when it begins and when it is over.
+    pub fn refusal(&self) -> watch::Receiver<Option<StoreError>> {
+        self.inner.shared.refusal()
     }
 
     /// Finishes the writes under way, refuses later ones, and lets go of the folder, so that it

@@ -50,6 +50,7 @@ fn a_full_disk_fails_writes_and_not_reads_and_recovers_when_there_is_room() {
 async fn fill_and_recover(folder: &Path, options: Options) {
     let mut expected = BTreeMap::new();
     let store = Store::open(folder, options.clone()).expect("an empty folder");
+    let refusal = store.refusal();
     for step in 0..10 {
         assert!(write(&store, &mut expected, step).await.is_ok(), "there is room");
     }
@@ -67,9 +68,20 @@ async fn fill_and_recover(folder: &Path, options: Options) {
             }
             assert_eq!(contents(&store), expected, "reads go on, and show what was accepted");
         }
+        let why = refusal.borrow().clone();
+        assert!(matches!(why, Some(StoreError::Io { .. })), "{why:?}");
+        // What is small may still find a place, but that is no room.
+        for step in 0..50 {
+            let small = Write::put(format!("/small/{step}"), Condition::Any, "x");
+            if store.write(small).await.is_ok() {
+                expected.insert(format!("/small/{step}"), b"x".to_vec());
+            }
+        }
+        assert!(refusal.borrow().is_some());
         limit(Resource::Fsize, room);
         write_when_accepted(&store, &mut expected, step + 1).await;
         assert_eq!(contents(&store), expected);
+        assert!(refusal.borrow().is_none(), "there is room");
     }
     let revision = store.revision();
     store.close().await.expect("it was open");

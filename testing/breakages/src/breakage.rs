@@ -96,8 +96,8 @@ pub(crate) const BREAKAGES: &[Breakage] = &[
     Breakage {
         name: "an ignored failure is counted",
         file: "crates/ledger/src/pod_failure_policy.rs",
-        healthy: "Verdict::Ignore => false,",
-        broken: "Verdict::Ignore => true,",
+        healthy: "Verdict::Ignore | Verdict::Forgive => false,",
+        broken: "Verdict::Ignore | Verdict::Forgive => true,",
     },
     Breakage {
         name: "a failed Pod of an index does not wait for its replacement",
@@ -120,8 +120,8 @@ pub(crate) const BREAKAGES: &[Breakage] = &[
     Breakage {
         name: "a second status is written while one is on its way",
         file: STATUS,
-        healthy: "let is_ready = self.write.is_none()\n",
-        broken: "let is_ready = true\n",
+        healthy: "            && self.write.is_none()\n",
+        broken: "",
     },
     Breakage {
         name: "Pods are created after the end is decided",

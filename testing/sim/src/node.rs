@@ -73,7 +73,11 @@ impl World {
                     facts.finished_at = now;
                     let condition_type = "DisruptionTarget".to_owned();
                     let status = "True".to_owned();
-                    facts.conditions.push(PodCondition { condition_type, status });
+                    facts.conditions.push(PodCondition {
+                        condition_type,
+                        status,
+                        reason: String::new(),
+                    });
                 }
                 PodAct::Terminate(true) | PodAct::Recant => end(PodPhase::Succeeded, 0),
                 PodAct::Terminate(false) => end(PodPhase::Failed, 143),

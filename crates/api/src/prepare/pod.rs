@@ -19,6 +19,8 @@ mod admission;
 mod app_armor;
 mod label_keys;
 
+use std::collections::{BTreeMap, VecDeque};
+
 use k8s_openapi::api::core::v1::{Pod, PodCondition, PodSpec, PodStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
@@ -115,10 +117,13 @@ fn keep_observed_generations(new: &mut PodStatus, old: &PodStatus) {
     if unless_zero(new.observed_generation).is_none() {
         new.observed_generation = old.observed_generation;
     }
-    let mut remembered: Vec<&PodCondition> = old.conditions.iter().flatten().collect();
+    let mut remembered: BTreeMap<&str, VecDeque<Option<i64>>> = BTreeMap::new();
+    for condition in old.conditions.iter().flatten() {
+        remembered.entry(&condition.type_).or_default().push_back(condition.observed_generation);
+    }
     for condition in new.conditions.iter_mut().flatten() {
-        let known = remembered.iter().position(|old| old.type_ == condition.type_);
-        let generation = known.and_then(|at| remembered.remove(at).observed_generation);
+        let known = remembered.get_mut(condition.type_.as_str());
+        let generation = known.and_then(|known| known.pop_front().flatten());
         if unless_zero(condition.observed_generation).is_none() {
             condition.observed_generation = generation;
         }

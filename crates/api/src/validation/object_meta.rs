@@ -19,6 +19,8 @@ use crate::names::finalizer::{FOREGROUND_DELETION, ORPHAN};
 
 /// All annotations together, keys and values; upstream's limit.
 const ANNOTATIONS_MAX_BYTES: usize = 256 * 1024;
+/// How many controllers after the first are reported.
+const MAX_FURTHER_CONTROLLERS: usize = 8;
 const MANAGER_MAX_BYTES: usize = 128;
 const SUBRESOURCE_MAX_BYTES: usize = 256;
 const STANDARD_FINALIZERS: [&str; 3] = ["kubernetes", ORPHAN, FOREGROUND_DELETION];
@@ -222,6 +224,7 @@ fn validate_owner_references(
     errors: &mut Vec<FieldError>,
 ) {
     let mut first_controller: Option<String> = None;
+    let mut further_controllers = 0;
     for owner in owners {
         // Upstream gives no index here.
         validate_owner_reference(owner, path, errors);
@@ -231,7 +234,10 @@ fn validate_owner_references(
         let controller = format!("{}/{}", owner.kind, owner.name);
         match &first_controller {
             None => first_controller = Some(controller),
+            // Each time with all owners: more would make an answer far larger than the request.
+            Some(_) if further_controllers == MAX_FURTHER_CONTROLLERS => {}
             Some(first) => {
+                further_controllers += 1;
                 let detail = format!(
                     "Only one reference can have Controller set to true. Found \"true\" in \
                      references for {first} and {controller}"

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
-use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ListMeta;
 use serde_json::Value;
 use stint_store::{Entry, Revision};
 
+use crate::clock::Clock;
 use crate::kind::AnyKind;
 use crate::object::{self, Head, type_head};
 use crate::request::media::{Include, View};
@@ -17,15 +17,16 @@ use crate::table;
 pub(crate) struct Shown {
     pub(crate) kind: &'static dyn AnyKind,
     pub(crate) view: View,
-    pub(crate) now: Timestamp,
+    /// Ages are told as of when a row is made: a watch may go on for an hour.
+    clock: Clock,
     head: String,
     metadata_head: String,
 }
 
 impl Shown {
-    pub(crate) fn new(kind: &'static dyn AnyKind, view: View, now: Timestamp) -> Self {
+    pub(crate) fn new(kind: &'static dyn AnyKind, view: View, clock: Clock) -> Self {
         let metadata_head = type_head("meta.k8s.io/v1", "PartialObjectMetadata");
-        Shown { kind, view, now, head: kind.type_head(), metadata_head }
+        Shown { kind, view, clock, head: kind.type_head(), metadata_head }
     }
 
     /// An object as an answer of its own.
@@ -97,7 +98,7 @@ impl Shown {
     ) -> Value {
         let version = revision.unwrap_or(Revision::EMPTY);
         let decoded = self.kind.read_own(stored, version);
-        let cells = self.kind.cells(decoded.as_ref(), self.now);
+        let cells = self.kind.cells(decoded.as_ref(), self.clock.now());
         let conditions = self.kind.row_conditions(decoded.as_ref());
         let mut text = BytesMut::new();
         match include {

@@ -389,7 +389,7 @@ impl<'r> Call<'r> {
     }
 
     fn shown(&self, kind: &'static dyn AnyKind, shape: Shape) -> Shown {
-        Shown::new(kind, shape.view, self.server.api.clock.now())
+        Shown::new(kind, shape.view, self.server.api.clock.clone())
     }
 
     /// A place among the requests that may take any time, which is counted.

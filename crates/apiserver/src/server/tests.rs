@@ -1,11 +1,13 @@
 //! The server as a whole, in process: its limits, and what it must never store or give twice.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures_util::{StreamExt, stream};
 use http_body::Frame;
 use http_body_util::{Full, StreamBody};
+use jiff::Timestamp;
 use serde_json::Value;
 use stint_api::feature_gates::FeatureGates;
 use stint_store::Options;
@@ -23,6 +25,16 @@ fn server(limits: Limits) -> LocalServer {
     let nobody = Authenticator::new(Vec::<(String, Identity)>::new());
     let store = Store::in_memory(Options::default());
     ApiServer::new(store, nobody, config, limits).local(Identity::admin())
+}
+
+/// A server whose clock only moves when it is told to.
+fn server_at(now: &Arc<Mutex<Timestamp>>) -> LocalServer {
+    let now = now.clone();
+    let clock = Clock::new(move || *now.lock().expect("nobody panicked"));
+    let config = Config { gates: FeatureGates::default(), clock, logs: Arc::new(NoLogs) };
+    let nobody = Authenticator::new(Vec::<(String, Identity)>::new());
+    let store = Store::in_memory(Options::default());
+    ApiServer::new(store, nobody, config, Limits::default()).local(Identity::admin())
 }
 
 fn few() -> Limits {
@@ -115,6 +127,24 @@ async fn a_body_has_a_largest_number_of_objects_however_it_comes() {
     }
 }
 
+#[tokio::test]
+async fn an_answer_names_a_thousand_errors_and_counts_the_rest() {
+    let server = with_namespace().await;
+    let pods = "/api/v1/namespaces/default/pods";
+    for (containers, causes, rest) in [(333, 998, None), (334, 1_000, Some(1))] {
+        // None has a name or an image, and but for the first each has the same name.
+        let containers = vec!["{}"; containers].join(",");
+        let pod =
+            format!(r#"{{"metadata":{{"name":"p"}},"spec":{{"containers":[{containers}]}}}}"#);
+        let (code, answer) = send(&server, "POST", pods, &pod).await;
+        assert_eq!(code, 422);
+        assert_eq!(answer["details"]["causes"].as_array().expect("causes").len(), causes);
+        let message = answer["message"].as_str().expect("a message");
+        let end = rest.map_or("]".to_owned(), |rest| format!("] and {rest} more"));
+        assert!(message.ends_with(&end), "{}", &message[message.len() - 100..]);
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn who_takes_too_long_is_told_so_and_holds_up_others_for_a_while_only() {
     let server = server(few());
@@ -141,6 +171,41 @@ async fn a_watch_takes_a_place_of_its_own_until_it_ends() {
     assert_eq!(get(&server, CONFIG_MAPS).await.status(), 200, "others are not held up");
     drop(watch);
     assert_eq!(get(&server, &path).await.status(), 200);
+}
+
+#[tokio::test]
+async fn an_age_in_a_watch_is_that_of_its_event() {
+    let now = Arc::new(Mutex::new("2026-05-01T12:00:00Z".parse().expect("a time")));
+    let server = server_at(&now);
+    let namespace = r#"{"metadata":{"name":"default"}}"#;
+    assert_eq!(send(&server, "POST", "/api/v1/namespaces", namespace).await.0, 201);
+    let pods = "/api/v1/namespaces/default/pods";
+    let pod = r#"{"metadata":{"name":"p"},"spec":{"containers":[{"name":"c","image":"i"}]}}"#;
+    assert_eq!(send(&server, "POST", pods, pod).await.0, 201);
+
+    let request = Request::get(format!("{pods}?watch=true"));
+    let request = request.header("accept", "application/json;as=Table;v=v1;g=meta.k8s.io");
+    let request = request.body(Full::new(Bytes::new())).expect("a request");
+    let Ok(watch) = server.clone().call(request).await;
+    let mut events = watch.into_body();
+    let mut age = async || {
+        let Ok(event) = events.frame().await.expect("an event");
+        let event = event.into_data().expect("data");
+        let event: Value = serde_json::from_slice(&event).expect("JSON");
+        event["object"]["rows"][0]["cells"][4].clone()
+    };
+    for (seconds, expected) in [(3, "3s"), (42, "45s"), (300, "5m45s")] {
+        *now.lock().expect("nobody panicked") += Duration::from_secs(seconds);
+        if seconds > 3 {
+            let labels = format!(r#"{{"metadata":{{"labels":{{"at":"{seconds}"}}}}}}"#);
+            let request = Request::patch(format!("{pods}/p"));
+            let request = request.header("content-type", "application/merge-patch+json");
+            let request = request.body(Full::new(Bytes::from(labels))).expect("a request");
+            let Ok(answer) = server.clone().call(request).await;
+            assert_eq!(answer.status(), 200);
+        }
+        assert_eq!(age().await, expected);
+    }
 }
 
 #[tokio::test]

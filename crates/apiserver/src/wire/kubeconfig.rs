@@ -142,12 +142,24 @@ impl Kubeconfig {
     /// Writes the file, which only its owner may read. A file is replaced if nothing is in it
     /// but what we write there.
     pub fn write(&self, path: &Path) -> Result<(), KubeconfigError> {
-        let found = private_file::peek(path)?;
-        if found.is_some_and(|text| !is_ours(&text)) {
-            return Err(KubeconfigError::NotOurs { path: path.to_owned() });
-        }
+        refuse_others(path)?;
         Ok(private_file::write(path, &self.to_yaml())?)
     }
+
+    /// Whether a kubeconfig could be written there. It leaves everything as it is.
+    pub fn check(path: &Path) -> Result<(), KubeconfigError> {
+        refuse_others(path)?;
+        Ok(private_file::check_writable(path)?)
+    }
+}
+
+/// Refuses to replace what is not ours.
+fn refuse_others(path: &Path) -> Result<(), KubeconfigError> {
+    let found = private_file::peek(path)?;
+    if found.is_some_and(|text| !is_ours(&text)) {
+        return Err(KubeconfigError::NotOurs { path: path.to_owned() });
+    }
+    Ok(())
 }
 
 /// The context of a role. Whoever starts the server is its admin, so that context has the

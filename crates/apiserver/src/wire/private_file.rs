@@ -134,6 +134,14 @@ pub(super) fn write(path: &Path, text: &str) -> Result<(), PrivateFileError> {
         .map_err(|source| PrivateFileError::SyncFolder { path: folder.to_owned(), source })
 }
 
+/// Whether a file could be written there, and what stands in the way. Nothing is left of the
+/// attempt.
+pub(super) fn check_writable(path: &Path) -> Result<(), PrivateFileError> {
+    let unfinished = unfinished(path);
+    let tried = fill(&unfinished, "").and_then(|()| fs::remove_file(&unfinished));
+    tried.map_err(|source| PrivateFileError::Write { path: path.to_owned(), source })
+}
+
 /// What a file is called until it is whole: a name beside it that no one lists.
 fn unfinished(path: &Path) -> PathBuf {
     let mut name = std::ffi::OsString::from(".");

@@ -3,6 +3,7 @@
 use k8s_openapi::jiff::Timestamp;
 
 use super::JobLedger;
+use crate::pod_failure_policy::Verdict;
 use crate::pods::Slot;
 
 impl JobLedger {
@@ -73,6 +74,9 @@ impl JobLedger {
 
     pub(super) fn index_ready_at(&self, index: u32) -> Option<Timestamp> {
         let record = self.pods.get(self.last_failure(index)?);
+        if record.verdict == Verdict::Forgive {
+            return Some(record.finished_at);
+        }
         let failures = record.failure_count.saturating_add(record.ignored_failure_count);
         let failures = failures.saturating_add(1);
         Some(self.settings.delays.ready_at(failures, record.finished_at))

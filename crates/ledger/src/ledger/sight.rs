@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use k8s_openapi::jiff::Timestamp;
+use stint_api::names::pod_condition;
 use stint_api::view::BackoffPerIndex;
 
 use super::{InFlight, JobLedger};
@@ -197,7 +198,8 @@ impl JobLedger {
     /// Pods that were counted before this ledger began hold the next one back all the same,
     /// as long as they exist.
     fn note_past(&mut self, facts: &PodFacts) {
-        if !self.freshness.is_listed() && !facts.is_tracked {
+        let is_past = !self.freshness.is_listed() && !facts.is_tracked;
+        if is_past && self.verdict(facts) != Verdict::Forgive {
             self.note_end(facts);
         }
     }
@@ -214,10 +216,13 @@ impl JobLedger {
         let Some(job) = &self.job else {
             return Verdict::Count { by_rule: false };
         };
-        match &job.failure_policy {
+        let verdict = match &job.failure_policy {
             Some(policy) => judge(policy, &job.namespace, facts, self.context.per_index.is_some()),
             None => Verdict::Count { by_rule: false },
-        }
+        };
+        let is_ruled = verdict != Verdict::Count { by_rule: false };
+        let is_forgiven = self.settings.forgives_nodes && is_ended_by_node(facts) && !is_ruled;
+        if is_forgiven { Verdict::Forgive } else { verdict }
     }
 
     /// Draws the conclusions of a Pod's end that outlast the Pod.
@@ -256,7 +261,7 @@ impl JobLedger {
             if is_last_failure(record, per_index) && !self.completed.contains(index) {
                 self.failed.insert(index);
             }
-        } else if !record.is_noted {
+        } else if !record.is_noted && record.verdict != Verdict::Forgive {
             // Ignored failures hold the next Pod back as well: or a Pod that always fails
             // would be replaced at once, for ever.
             self.streak.failed(record.finished_at);
@@ -304,6 +309,15 @@ impl JobLedger {
 fn is_last_failure(record: &Record, per_index: BackoffPerIndex) -> bool {
     record.verdict == Verdict::FailIndex
         || (record.verdict.counts() && record.failure_count >= per_index.limit)
+}
+
+/// Whether the node has ended this Pod, or went down with it.
+fn is_ended_by_node(facts: &PodFacts) -> bool {
+    facts.conditions.iter().any(|condition| {
+        condition.condition_type == pod_condition::DISRUPTION_TARGET
+            && condition.status == "True"
+            && condition.reason == pod_condition::TERMINATION_BY_KUBELET
+    })
 }
 
 fn new_record(facts: &PodFacts, verdict: Verdict) -> Record {

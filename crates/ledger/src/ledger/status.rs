@@ -11,6 +11,7 @@ use stint_api::names::{event, message, reason};
 use stint_api::view::{Completion, JobView};
 
 use super::adoption::Stranger;
+use super::job::is_unbegun;
 use super::{InFlight, JobLedger};
 use crate::context::Course;
 use crate::freshness::LookUp;
@@ -37,13 +38,10 @@ struct Draft {
 
 impl JobLedger {
     pub(super) fn next_status(&mut self, now: Timestamp, ops: &mut Vec<Op>) {
-        let is_ready = self.write.is_none()
-            && self.job_look_up == LookUp::NotNeeded
-            && !self.status_pace.is_paused();
-        let interval = self.settings.status_interval;
-        if !is_ready || !self.is_dirty {
+        if !self.is_status_due() {
             return;
         }
+        let interval = self.settings.status_interval;
         if self.status_interval.holds(now, interval) && !self.is_status_urgent() {
             return;
         }
@@ -55,6 +53,51 @@ impl JobLedger {
         if draft.status == self.acknowledged(job) && job.status.is_canonical {
             return;
         }
+        self.issue_status(draft, now, ops);
+    }
+
+    /// A Job that is being deleted counts nothing any more. But it may stay for long, as
+    /// whoever put a finalizer on it likes, and those who wait for its Pods to end read how
+    /// many there are.
+    pub(super) fn next_farewell(&mut self, now: Timestamp, ops: &mut Vec<Op>) {
+        let held = self.job.as_ref().filter(|job| {
+            job.deleted.is_some() && !job.status.is_finished() && !is_unbegun(job) && !self.is_gone
+        });
+        let Some(job) = held.filter(|_| self.is_status_due()) else {
+            return;
+        };
+        let known = self.acknowledged(job);
+        let mut status = known.clone();
+        self.draft_presence(&mut status);
+        // A Job can be scaled as long as it is there.
+        self.draft_indexes(job, &mut status);
+        if status == known {
+            self.is_dirty = false;
+            return;
+        }
+        if !self.freshness.is_verified() {
+            self.next_verification(now, ops);
+            return;
+        }
+        if !self.freshness.is_current() {
+            self.next_pods_look_up(now, ops);
+            return;
+        }
+        if self.status_interval.holds(now, self.settings.status_interval) {
+            return;
+        }
+        self.is_dirty = false;
+        self.issue_status(Draft { status, events: Vec::new() }, now, ops);
+    }
+
+    fn is_status_due(&self) -> bool {
+        self.is_dirty
+            && self.write.is_none()
+            && self.job_look_up == LookUp::NotNeeded
+            && !self.status_pace.is_paused()
+    }
+
+    fn issue_status(&mut self, draft: Draft, now: Timestamp, ops: &mut Vec<Op>) {
         let status = Box::new(draft.status);
         self.write = Some(StatusWrite {
             status: status.clone(),
@@ -63,7 +106,7 @@ impl JobLedger {
             events: draft.events,
         });
         self.doubtful = None;
-        self.status_interval.made(now, interval);
+        self.status_interval.made(now, self.settings.status_interval);
         let kind = OpKind::WriteStatus { version: self.version, status };
         self.issue(kind, Some(InFlight::Status), ops);
     }
@@ -153,7 +196,8 @@ impl JobLedger {
         }
     }
 
-    fn draft_counts(&self, job: &JobView, status: &mut JobStatus) {
+    /// How many Pods there are now.
+    fn draft_presence(&self, status: &mut JobStatus) {
         let sums = &self.pods.sums;
         status.active = count(sums.active);
         status.ready = Some(count(sums.ready).unwrap_or(0));
@@ -162,6 +206,11 @@ impl JobLedger {
             .gates
             .enabled(Gate::JobPodReplacementPolicy)
             .then(|| count(sums.terminating).unwrap_or(0));
+    }
+
+    fn draft_counts(&self, job: &JobView, status: &mut JobStatus) {
+        self.draft_presence(status);
+        let sums = &self.pods.sums;
         let (succeeded, settled_succeeded) = self.divide(&job.status.uncounted_succeeded);
         let (failed, settled_failed) = self.divide(&job.status.uncounted_failed);
         let (mut succeeded, mut failed) = (succeeded, failed);

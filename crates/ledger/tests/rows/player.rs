@@ -33,6 +33,7 @@ pub(crate) struct Player {
     pub(crate) api: Api,
     manages: ManagedBy,
     status_interval: SignedDuration,
+    forgives_nodes: bool,
     show: Vec<String>,
     /// There once the row has started.
     ledger: Option<JobLedger>,
@@ -56,6 +57,7 @@ impl Player {
             api: Api::new(&row.job),
             manages: ManagedBy::parse(row.manages.as_deref()),
             status_interval: SignedDuration::from_secs(row.status_every),
+            forgives_nodes: row.forgives_nodes,
             show: row.show.clone(),
             ledger: None,
             faults: Vec::new(),
@@ -74,6 +76,7 @@ impl Player {
             gates: self.api.gates,
             manages: self.manages.clone(),
             status_interval: self.status_interval,
+            forgives_nodes: self.forgives_nodes,
             ..Default::default()
         };
         let mut ledger = JobLedger::new(settings, "j", JOB_UID);

@@ -5,6 +5,7 @@
 //!   job: {completions: 2}        # merged into the spec of the base manifest below
 //!   show: events                 # instead of the writes: events, metrics, or several
 //!   manages: example.com/own     # whose Jobs are ours, if not the built-in controller's
+//!   forgivesNodes: true          # Pods that their node ended do not count
 //!   statusEvery: 5               # the seconds between statuses that can wait, if not none
 //!   script: |
 //!     > pod a fails 1            # a step
@@ -22,6 +23,7 @@ pub(crate) struct Row {
     pub(crate) name: String,
     pub(crate) job: Value,
     pub(crate) manages: Option<String>,
+    pub(crate) forgives_nodes: bool,
     pub(crate) status_every: i64,
     pub(crate) show: Vec<String>,
     pub(crate) script: Vec<Exchange>,
@@ -85,7 +87,7 @@ fn folder() -> PathBuf {
 fn row(value: &Value) -> Row {
     let name = value["name"].as_str().expect("a row has a name").to_owned();
     for key in value.as_object().expect("a row is an object").keys() {
-        let known = ["name", "job", "manages", "statusEvery", "show", "script"];
+        let known = ["name", "job", "manages", "forgivesNodes", "statusEvery", "show", "script"];
         assert!(known.contains(&key.as_str()), "{name}: unknown key {key}");
     }
     let text = |key: &str| value.get(key).map(|text| text.as_str().expect("a text").to_owned());
@@ -93,6 +95,7 @@ fn row(value: &Value) -> Row {
     Row {
         job: manifest(&value["job"]),
         manages: text("manages"),
+        forgives_nodes: value["forgivesNodes"].as_bool().unwrap_or(false),
         status_every: value["statusEvery"].as_i64().unwrap_or(0),
         show: show.split(", ").map(str::to_owned).collect(),
         script: script(&text("script").unwrap_or_else(|| panic!("{name}: no script"))),

@@ -3,6 +3,7 @@
 use k8s_openapi::jiff::SignedDuration;
 use serde_json::Value;
 use stint_api::feature_gates::FeatureGates;
+use stint_api::names::pod_condition;
 use stint_ledger::event::Event;
 use stint_ledger::pod_facts::{ContainerExit, Owner, PodCondition, PodFacts, PodPhase};
 
@@ -121,6 +122,11 @@ fn change(player: &mut Player, name: &str, does: &[&str]) {
             facts.is_deleted = true;
             facts.conditions.push(condition("DisruptionTarget"));
         }
+        ["ended", "by", "its", "node"] => {
+            let reason = pod_condition::TERMINATION_BY_KUBELET.to_owned();
+            facts.conditions.push(PodCondition { reason, ..condition("DisruptionTarget") });
+            end(facts, PodPhase::Failed, 143);
+        }
         ["has", "condition", kind] => facts.conditions.push(condition(kind)),
         ["loses", "its", "finalizer"] => facts.is_tracked = false,
         ["stops", "matching"] => pod.is_selected = false,
@@ -146,7 +152,8 @@ fn end(facts: &mut PodFacts, phase: PodPhase, exit_code: i32) {
 }
 
 fn condition(kind: &str) -> PodCondition {
-    PodCondition { condition_type: kind.to_owned(), status: "True".to_owned() }
+    let reason = String::new();
+    PodCondition { condition_type: kind.to_owned(), status: "True".to_owned(), reason }
 }
 
 /// A Pod that the ledger did not ask for: the Job's own and tracked, unless said otherwise.

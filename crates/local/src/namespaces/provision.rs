@@ -71,6 +71,10 @@ async fn provision_certificate(
         let map = ConfigMap { metadata, data: Some(data), ..ConfigMap::default() };
         return maps.create(&PostParams::default(), &map).await.map(drop);
     };
+    // A cluster that listens nowhere has none, and another one may use the same folder.
+    if ca_certificate.is_empty() {
+        return Ok(());
+    }
     let annotations = found.metadata.annotations.get_or_insert_default();
     let is_described = annotations.get(DESCRIPTION_ANNOTATION).is_some_and(|text| !text.is_empty());
     if is_described && found.data.as_ref() == Some(&data) {

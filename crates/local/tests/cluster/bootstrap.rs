@@ -60,6 +60,56 @@ async fn a_cluster_on_a_folder_goes_on_after_a_restart() {
     cluster.shutdown().await.expect("it ends");
 }
 
+/// `stint run` on a folder of `stint serve`: it listens nowhere, so it has no authority.
+#[tokio::test]
+async fn a_cluster_without_a_certificate_leaves_that_of_another_alone() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let has_certificate =
+        |map: &ConfigMap| map.data.as_ref().is_some_and(|all| all["ca.crt"] == kit::CA);
+    let name = "kube-root-ca.crt";
+    let (cluster, client) = kit::in_folder(folder.path()).await;
+    let maps: Api<ConfigMap> = Api::default_namespaced(client);
+    kit::watched(&cluster, kit::until(&maps, "a map", |all| all.contains_key(name))).await;
+    cluster.shutdown().await.expect("it ends");
+
+    let storage = Storage::Folder(folder.path().to_owned());
+    let cluster =
+        Cluster::start(Options { storage, ..Options::default() }).await.expect("it starts");
+    let client = cluster.client(Identity::admin());
+    let maps: Api<ConfigMap> = Api::default_namespaced(client.clone());
+    let namespaces: Api<Namespace> = Api::all(client.clone());
+    kit::watched(&cluster, async {
+        // By then the others have been looked at: they were there before.
+        kit::create(&namespaces, serde_json::json!({"metadata": {"name": "z"}})).await;
+        let of_new: Api<ConfigMap> = Api::namespaced(client, "z");
+        let maps_of_new = kit::until(&of_new, "a map", |all| all.contains_key(name)).await;
+        assert!(!has_certificate(&maps_of_new[name]), "nobody knows one");
+        assert!(has_certificate(&maps.get(name).await.expect("it is there")));
+        // Nor is it touched when it changes.
+        let label = serde_json::json!({"metadata": {"labels": {"seen": "true"}}});
+        maps.patch(name, &Default::default(), &kube::api::Patch::Merge(label))
+            .await
+            .expect("an edit");
+        kit::delete(&of_new, name, &Default::default()).await;
+        kit::until(&of_new, "another map", |all| {
+            all.get(name).is_some_and(|map| map.uid() != maps_of_new[name].uid())
+        })
+        .await;
+        assert!(has_certificate(&maps.get(name).await.expect("it is there")));
+    })
+    .await;
+    cluster.shutdown().await.expect("it ends");
+
+    let (cluster, client) = kit::in_folder(folder.path()).await;
+    let of_new: Api<ConfigMap> = Api::namespaced(client, "z");
+    kit::watched(
+        &cluster,
+        kit::until(&of_new, "the certificate", |all| has_certificate(&all[name])),
+    )
+    .await;
+    cluster.shutdown().await.expect("it ends");
+}
+
 #[tokio::test]
 async fn a_client_may_do_what_its_identity_may() {
     let (cluster, _) = kit::in_memory().await;

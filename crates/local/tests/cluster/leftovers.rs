@@ -109,7 +109,7 @@ async fn a_job_whose_time_is_over_goes_with_its_pods_after_a_restart() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_pods_that_have_ended_the_newest_are_kept_and_those_that_are_held() {
+async fn of_pods_that_have_ended_the_newest_that_failed_are_kept_and_those_that_are_held() {
     let still = Still::new();
     let (cluster, client) = start(&still, Kept { finished_pods: 3, ..Kept::default() }).await;
     still
@@ -129,8 +129,9 @@ async fn of_pods_that_have_ended_the_newest_are_kept_and_those_that_are_held() {
                 kit::until(&pods, "three left", |all| all.len() == 5 && all.contains_key("p5"))
                     .await;
             let names: Vec<&str> = all.keys().map(String::as_str).collect();
-            assert_eq!(names, ["held", "p3", "p4", "p5", "waiting"]);
-            // Once nobody holds it, it is the oldest.
+            // The newest of those that succeeded goes before the oldest that failed.
+            assert_eq!(names, ["held", "p1", "p3", "p5", "waiting"]);
+            // Once nobody holds it, it is the oldest that failed.
             kit::let_go(&pods, "held").await;
             kit::until_gone(&pods, "held").await;
         })

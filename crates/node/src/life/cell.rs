@@ -23,6 +23,8 @@ pub(crate) struct Cell {
     pub(crate) state: State,
     /// How its last run ended.
     pub(crate) end: Option<End>,
+    /// Whether it had begun when the node ended.
+    pub(crate) is_lost: bool,
     pub(crate) is_started: bool,
     /// Whether it was started since all of its Pod was.
     pub(super) was_started: bool,
@@ -88,6 +90,7 @@ impl Cell {
             run: 0,
             state: State::Idle,
             end: None,
+            is_lost: false,
             is_started: false,
             was_started: false,
             is_ready: false,

@@ -1,14 +1,22 @@
 //! Carries what a container writes from its pipes to its log. It holds a line of each stream and
 //! what one read gives, whatever the container writes: a container that writes faster than the
 //! disk waits.
+//!
+//! # Guarantees
+//!
+//! - What a container has written before its end is in its log when `finish` returns, however
+//!   late it is read and whoever else holds its outputs.
 
 use std::io;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
+use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
 use tokio::net::unix::pipe::Receiver;
+use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 
 use super::line::Cutter;
 use super::writer::Writer;
@@ -46,55 +54,209 @@ fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
 #[derive(Debug)]
 pub(crate) struct Pump {
     task: JoinHandle<()>,
+    ended: oneshot::Sender<()>,
 }
 
 impl Pump {
     pub(crate) fn start(inlets: Inlets, writer: Writer, clock: Clock) -> io::Result<Self> {
-        let out = Receiver::from_owned_fd(inlets.out)?;
-        let err = Receiver::from_owned_fd(inlets.err)?;
-        Ok(Pump { task: tokio::spawn(run(out, err, writer, clock)) })
+        let streams = Streams {
+            out: Stream::new(inlets.out, false)?,
+            err: Stream::new(inlets.err, true)?,
+            writer: Some(writer),
+            clock,
+        };
+        let (ended, end) = oneshot::channel();
+        Ok(Pump { task: tokio::spawn(streams.run(end)), ended })
     }
 
-    /// The container has ended: waits until all that it wrote is in the log. What others still
-    /// hold open is not waited for.
-    pub(crate) async fn finish(mut self) {
-        if tokio::time::timeout(LINGER, &mut self.task).await.is_err() {
-            self.task.abort();
-            let _ = self.task.await;
+    /// The container has ended: waits until all that it wrote is in the log. Others who still hold
+    /// its outputs are listened to for a moment more.
+    pub(crate) async fn finish(self) {
+        let _ = self.ended.send(());
+        if let Err(error) = self.task.await {
+            tracing::error!(%error, "output of a container is lost");
         }
     }
 }
 
-async fn run(out: Receiver, err: Receiver, mut writer: Writer, clock: Clock) {
-    let (mut out_cutter, mut err_cutter) = (Cutter::new(false), Cutter::new(true));
-    let (mut is_out_open, mut is_err_open) = (true, true);
-    while is_out_open || is_err_open {
-        tokio::select! {
-            ready = out.readable(), if is_out_open => {
-                is_out_open = ready.is_ok() && take(&out, &mut out_cutter, &mut writer, &clock);
-            }
-            ready = err.readable(), if is_err_open => {
-                is_err_open = ready.is_ok() && take(&err, &mut err_cutter, &mut writer, &clock);
+/// Both outputs of a container.
+struct Streams {
+    out: Stream,
+    err: Stream,
+    /// Where lines go; none while they are being written.
+    writer: Option<Writer>,
+    clock: Clock,
+}
+
+/// One output of a container.
+struct Stream {
+    receiver: Receiver,
+    cutter: Cutter,
+    is_open: bool,
+}
+
+/// What a read has found.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Found {
+    Bytes(usize),
+    /// Nothing yet.
+    Nothing,
+    End,
+}
+
+impl Streams {
+    async fn run(mut self, mut ended: oneshot::Receiver<()>) {
+        let mut is_awaited = true;
+        while self.is_open() {
+            let Streams { out, err, .. } = &self;
+            let is_stderr = tokio::select! {
+                ready = out.receiver.readable(), if out.is_open => ready.map(|()| false),
+                ready = err.receiver.readable(), if err.is_open => ready.map(|()| true),
+                told = &mut ended, if is_awaited => match told {
+                    Ok(()) => break,
+                    // Nobody will say when the container ends; its outputs do.
+                    Err(_) => {
+                        is_awaited = false;
+                        continue;
+                    }
+                },
+            };
+            // Without events there is nothing to wait for: what is there is read below.
+            let Ok(is_stderr) = is_stderr else { break };
+            self.take(is_stderr, Stream::read_ready).await;
+            // A container that never stops writing leaves the others their turn.
+            tokio::task::consume_budget().await;
+        }
+        self.drain().await;
+        self.linger().await;
+    }
+
+    /// Reads what the container has left in its pipes: all that was in them when it was told to
+    /// have ended. Somebody else may go on writing, and is not waited for.
+    async fn drain(&mut self) {
+        for is_stderr in [false, true] {
+            let mut left = self.stream(is_stderr).waiting_bytes();
+            // And once more, to see whether anybody holds it.
+            while self.stream(is_stderr).is_open {
+                match self.take(is_stderr, Stream::read_now).await {
+                    Found::Bytes(read) if left > 0 => left = left.saturating_sub(read),
+                    Found::Bytes(_) | Found::Nothing | Found::End => break,
+                }
             }
         }
-        // A container that never stops writing leaves the others their turn.
-        tokio::task::consume_budget().await;
+    }
+
+    /// Listens for a moment to those who still hold the outputs, and ends what was begun.
+    async fn linger(&mut self) {
+        let until = Instant::now() + LINGER;
+        while self.is_open() {
+            let Streams { out, err, .. } = &self;
+            let is_stderr = tokio::select! {
+                biased;
+                () = tokio::time::sleep_until(until) => break,
+                ready = out.receiver.readable(), if out.is_open => ready.map(|()| false),
+                ready = err.receiver.readable(), if err.is_open => ready.map(|()| true),
+            };
+            let Ok(is_stderr) = is_stderr else { break };
+            self.take(is_stderr, Stream::read_ready).await;
+            tokio::task::consume_budget().await;
+        }
+        for is_stderr in [false, true] {
+            if self.stream(is_stderr).is_open {
+                self.take(is_stderr, Stream::read_now).await;
+            }
+        }
+        let cut: usize = [&self.out, &self.err].map(Stream::waiting_bytes).into_iter().sum();
+        if self.is_open()
+            && let Some(writer) = &self.writer
+        {
+            let folder = writer.folder().display();
+            tracing::warn!(%folder, unread_bytes = cut, "a container has ended, but not all who \
+                write to its outputs: they are not read any more");
+        }
+        let mut lines = Vec::new();
+        for stream in [&mut self.out, &mut self.err] {
+            stream.cutter.end(self.clock.now(), &mut lines);
+        }
+        self.write(lines).await;
+    }
+
+    /// Takes what one read gives.
+    async fn take(&mut self, is_stderr: bool, read: fn(&Stream, &mut [u8]) -> Found) -> Found {
+        let now = self.clock.now();
+        let stream = if is_stderr { &mut self.err } else { &mut self.out };
+        let mut lines = Vec::new();
+        let found = {
+            let mut buffer = [0; READ_BYTES];
+            let found = read(stream, &mut buffer);
+            match found {
+                Found::Bytes(bytes) => stream.cutter.take(&buffer[..bytes], now, &mut lines),
+                Found::Nothing => {}
+                Found::End => {
+                    stream.is_open = false;
+                    stream.cutter.end(now, &mut lines);
+                }
+            }
+            found
+        };
+        self.write(lines).await;
+        found
+    }
+
+    /// A disk may take its time: that is waited for where waiting holds up nobody else.
+    async fn write(&mut self, lines: Vec<u8>) {
+        if lines.is_empty() {
+            return;
+        }
+        let mut writer = self.writer.take().expect("one write is over before the next");
+        let writing = tokio::task::spawn_blocking(move || {
+            writer.write(&lines);
+            writer
+        });
+        self.writer = Some(writing.await.expect("writing does not panic"));
+    }
+
+    fn is_open(&self) -> bool {
+        self.out.is_open || self.err.is_open
+    }
+
+    fn stream(&self, is_stderr: bool) -> &Stream {
+        if is_stderr { &self.err } else { &self.out }
     }
 }
 
-/// Takes what is there; whether more may come.
-fn take(receiver: &Receiver, cutter: &mut Cutter, writer: &mut Writer, clock: &Clock) -> bool {
-    let mut buffer = [0; READ_BYTES];
-    let read = match receiver.try_read(&mut buffer) {
-        Ok(read) => read,
-        Err(error) if error.kind() == io::ErrorKind::WouldBlock => return true,
-        Err(_) => 0,
-    };
-    let mut lines = Vec::new();
-    match read {
-        0 => cutter.end(clock.now(), &mut lines),
-        read => cutter.take(&buffer[..read], clock.now(), &mut lines),
+impl Stream {
+    fn new(inlet: OwnedFd, is_stderr: bool) -> io::Result<Self> {
+        let receiver = Receiver::from_owned_fd(inlet)?;
+        Ok(Stream { receiver, cutter: Cutter::new(is_stderr), is_open: true })
     }
-    writer.write(&lines);
-    read > 0
+
+    /// Reads after an event said that something is there.
+    fn read_ready(&self, buffer: &mut [u8]) -> Found {
+        match self.receiver.try_read(buffer) {
+            Ok(0) => Found::End,
+            Ok(read) => Found::Bytes(read),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Found::Nothing,
+            Err(_) => Found::End,
+        }
+    }
+
+    /// Reads whatever is there, also if the event that says so has not come yet.
+    fn read_now(&self, buffer: &mut [u8]) -> Found {
+        loop {
+            return match rustix::io::read(&self.receiver, &mut *buffer) {
+                Ok(0) => Found::End,
+                Ok(read) => Found::Bytes(read),
+                Err(Errno::INTR) => continue,
+                Err(Errno::AGAIN) => Found::Nothing,
+                Err(_) => Found::End,
+            };
+        }
+    }
+
+    /// How much is in the pipe.
+    fn waiting_bytes(&self) -> usize {
+        let waiting = rustix::io::ioctl_fionread(&self.receiver).unwrap_or(0);
+        if self.is_open { usize::try_from(waiting).unwrap_or(usize::MAX) } else { 0 }
+    }
 }

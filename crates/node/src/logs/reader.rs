@@ -60,18 +60,24 @@ impl Reader {
         }
     }
 
-    /// The next piece; none at the end.
-    pub(super) async fn next(&mut self) -> Option<Bytes> {
+    /// The next piece, and who reads on; none at the end.
+    pub(super) async fn next(mut self) -> Option<(Bytes, Self)> {
         loop {
             if self.left == 0 {
                 return None;
             }
             // What the writer says is read before the file: nothing can come between.
             let seen = self.progress.as_mut().map(|progress| *progress.borrow_and_update());
-            let mut piece = BytesMut::new();
-            let pause = self.fill(&mut piece, seen);
+            // A disk may take its time: that is waited for where waiting holds up nobody else.
+            let reading = tokio::task::spawn_blocking(move || {
+                let mut piece = BytesMut::new();
+                let pause = self.fill(&mut piece, seen);
+                (self, piece, pause)
+            });
+            let (reader, piece, pause) = reading.await.expect("reading does not panic");
+            self = reader;
             if !piece.is_empty() {
-                return Some(piece.freeze());
+                return Some((piece.freeze(), self));
             }
             match (pause, &mut self.progress) {
                 (Some(Pause::Wait), Some(progress)) => {

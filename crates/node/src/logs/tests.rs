@@ -7,6 +7,7 @@ use futures_util::StreamExt;
 use serde_json::json;
 
 use super::*;
+use crate::runtime::Output;
 
 fn pod() -> Pod {
     serde_json::from_value(json!({
@@ -92,10 +93,22 @@ async fn a_log_is_read_as_it_was_asked_for() {
     let found: Vec<Bytes> = logs.open(&later, &of_main()).expect("it has run").collect().await;
     assert_eq!(lines(String::from_utf8(found.concat()).expect("text")), "bad five four");
     assert_eq!(logs.tail(&PodRef::of(&later), "main", 0), "one\ntwo\nthree");
-    logs.keep_only(|uid| uid == "u");
+    logs.kept().remove_all_but(|uid| uid == "u");
     assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 1);
-    logs.keep_only(|_| false);
+    logs.kept().remove_all_but(|_| false);
     assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 0);
+}
+
+#[tokio::test]
+async fn the_log_of_a_pod_that_comes_later_is_not_taken_for_an_old_one() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let logs = logs(folder.path(), LogRotation::default());
+    fs::create_dir(folder.path().join("ns_gone_old")).expect("a folder");
+    let kept = logs.kept();
+    write(&logs, 0, "new\n", "").await;
+    kept.remove_all_but(|_| false);
+    assert_eq!(read(&logs, of_main()).await, "new\n");
+    assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 1);
 }
 
 #[tokio::test]
@@ -169,4 +182,40 @@ async fn output_without_end_takes_the_room_of_its_parts_and_leaves_others_theirs
         .map(|entry| entry.expect("an entry").metadata().expect("it is there").len())
         .collect();
     assert!(sizes.len() == 3 && sizes.iter().all(|size| *size <= 1 << 20), "{sizes:?}");
+}
+
+/// A pump whose container has written this and ended, while another process holds its outputs.
+fn held(logs: &Logs, container: &str, text: &str) -> (Pump, Output) {
+    let (output, inlets) = pipes().expect("pipes");
+    rustix::io::write(&output.stdout, text.as_bytes()).expect("there is room for it");
+    let writer = logs.begin(&PodRef::of(&pod()), container, 0);
+    let pump = Pump::start(inlets, writer, logs.clock().clone()).expect("a pump");
+    (pump, output)
+}
+
+#[tokio::test(start_paused = true)]
+async fn all_that_was_written_before_the_end_is_kept_whoever_holds_the_outputs() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let logs = logs(folder.path(), LogRotation::default());
+    let (pump, _held) = held(&logs, "main", "one\ntwo\nEND");
+    pump.finish().await;
+    assert_eq!(read(&logs, of_main()).await, "one\ntwo\nEND");
+}
+
+#[tokio::test]
+async fn who_still_writes_after_the_end_is_not_waited_for_without_end() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let logs = logs(folder.path(), LogRotation { part_bytes: 1 << 40, parts: 1 });
+    let (pump, held) = held(&logs, "main", "first\n");
+    let (stop, stopped) = std::sync::mpsc::channel::<()>();
+    let writing = std::thread::spawn(move || {
+        let mut file = fs::File::from(held.stdout);
+        // Until nobody reads any more.
+        while stopped.try_recv().is_err() && file.write_all(&[b'x'; 4096]).is_ok() {}
+    });
+    pump.finish().await;
+    let first = LogOptions { limit_bytes: Some(6), ..of_main() };
+    assert_eq!(read(&logs, first).await, "first\n");
+    drop(stop);
+    writing.join().expect("it has ended");
 }

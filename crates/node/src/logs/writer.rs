@@ -2,7 +2,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use tokio::sync::watch;
 
@@ -17,6 +17,8 @@ pub(crate) struct Writer {
     file: Option<File>,
     /// How large the part is.
     bytes: u64,
+    /// How much could not be written.
+    lost_bytes: u64,
     progress: watch::Sender<Progress>,
 }
 
@@ -27,7 +29,12 @@ impl Writer {
         rotation: LogRotation,
         progress: watch::Sender<Progress>,
     ) -> Self {
-        Writer { folder, run, rotation, file: None, bytes: 0, progress }
+        Writer { folder, run, rotation, file: None, bytes: 0, lost_bytes: 0, progress }
+    }
+
+    /// Where its files are.
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
     }
 
     /// Writes whole lines, each into one part.
@@ -46,11 +53,8 @@ impl Writer {
             let (now, after) = lines.split_at(fits);
             match self.try_write(now) {
                 Ok(()) => self.progress.send_modify(|it| it.bytes += now.len() as u64),
-                // A disk that is full must not stop the container: its output is lost, and that
-                // is said.
-                Err(error) => {
-                    return tracing::warn!(folder = %self.folder.display(), %error, "output is lost");
-                }
+                // A disk that is full must not stop the container: its output is lost.
+                Err(error) => return self.lose(lines, &error),
             }
             lines = after;
         }
@@ -62,12 +66,26 @@ impl Writer {
             none => {
                 fs::create_dir_all(&self.folder)?;
                 let path = part_path(&self.folder, self.run, self.progress.borrow().part);
-                none.insert(OpenOptions::new().create(true).append(true).open(path)?)
+                let file = OpenOptions::new().create(true).append(true).open(path)?;
+                self.bytes = file.metadata()?.len();
+                none.insert(file)
             }
         };
-        file.write_all(lines)?;
+        if let Err(error) = file.write_all(lines) {
+            // What there was room for would be the beginning of the line that comes next.
+            let _ = file.set_len(self.bytes);
+            return Err(error);
+        }
         self.bytes += lines.len() as u64;
         Ok(())
+    }
+
+    /// That output is lost is said when it begins, and how much it was at the end.
+    fn lose(&mut self, lines: &[u8], error: &io::Error) {
+        if self.lost_bytes == 0 {
+            tracing::error!(folder = %self.folder.display(), %error, "output is lost");
+        }
+        self.lost_bytes += lines.len() as u64;
     }
 
     fn begin_next_part(&mut self) {
@@ -91,6 +109,10 @@ fn fitting(lines: &[u8], room: usize) -> usize {
 
 impl Drop for Writer {
     fn drop(&mut self) {
+        if self.lost_bytes > 0 {
+            let (folder, bytes) = (self.folder.display(), self.lost_bytes);
+            tracing::warn!(%folder, bytes, "output was lost");
+        }
         self.progress.send_modify(|it| it.is_over = true);
     }
 }

@@ -33,6 +33,8 @@ use crate::runtime::{Limits, Mount};
 pub(super) fn run() -> ! {
     sys::block_signals();
     sys::reset_signals();
+    // Not the server's: what is made on the way to a mount is for whoever a container runs as.
+    sys::set_umask(0o022);
     sys::close_from(3);
     let mut receiver = Receiver::new();
     let begin = match receiver.receive(stdin()) {

@@ -150,7 +150,10 @@ impl<'a> Prepared<'a> {
     fn exec(&self) -> Failure {
         let name = self.launch.command.first().map(String::as_str).unwrap_or_default();
         let mut refusal = None;
-        for program in &self.programs {
+        // Where it may be in several places, looking costs less than trying to run what is not
+        // there.
+        let is_one = self.programs.len() == 1;
+        for program in self.programs.iter().filter(|program| is_one || !is_missing(program)) {
             let error = sys::exec(program, &self.args, &self.env);
             match error.raw_os_error() {
                 Some(libc::ENOENT | libc::ENOTDIR) if !exists(program) => {}
@@ -192,6 +195,12 @@ fn candidates(launch: &Launch) -> Vec<String> {
         .filter(|folder| !folder.is_empty())
         .map(|folder| format!("{folder}/{name}"))
         .collect()
+}
+
+/// Whether it is known that nothing is there, by the same errors as of who tries to run it.
+fn is_missing(program: &CString) -> bool {
+    let found = rustix::fs::stat(program.as_c_str());
+    matches!(found, Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR))
 }
 
 fn exists(program: &CString) -> bool {

@@ -2,7 +2,6 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
-use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -45,8 +44,8 @@ impl ProcessSandbox {
         spec: SandboxSpec,
     ) -> Result<ProcessSandbox, RuntimeError> {
         let link = shared.link().await?;
-        if let Some(hosts) = spec.hosts_file.as_deref().filter(|_| !link.can_mount()) {
-            return Err(no_mounts(&link, [hosts]));
+        if spec.hosts_file.is_some() && !link.can_mount() {
+            return Err(RuntimeError::Unsupported(format!("/etc/hosts: {}", no_mounts(&link))));
         }
         let opened = Mutex::new(open_on(link, &spec));
         Ok(ProcessSandbox { shared, spec, opened })
@@ -78,7 +77,10 @@ impl ProcessSandbox {
             attempt += 1;
             let Opened { link, number } = self.open_now().await?;
             if !link.can_mount() && !spec.mounts.is_empty() {
-                return Err(no_mounts(&link, spec.mounts.iter().map(|mount| &*mount.target)));
+                let targets = spec.mounts.iter().map(|mount| mount.target.display().to_string());
+                let targets: Vec<String> = targets.collect();
+                let why = format!("{}: {}", targets.join(", "), no_mounts(&link));
+                return Err(RuntimeError::Unsupported(why));
             }
             let launch = self.launch(&spec, &link);
             let run = link.new_number();
@@ -104,10 +106,10 @@ impl ProcessSandbox {
             if let Some(failure) = progress.failure {
                 return Err(failure.into());
             }
-            let Some(started_at) = progress.started_at else {
-                let error = io::Error::new(io::ErrorKind::Interrupted, "it was ended before");
-                return Err(machine(format!("starting {:?}", spec.command[0]))(error));
-            };
+            // Its keeper was killed before it said anything. Nobody knows whether the program has
+            // begun, and it may not begin twice: it counts as begun, and killed.
+            let killed = progress.exit.map(|exit| exit.at);
+            let started_at = progress.started_at.or(killed).expect("it is decided");
             running.armed = false;
             return Ok(ProcessContainer { running, started_at, launch });
         }
@@ -150,15 +152,16 @@ fn open_on(link: Arc<Link>, spec: &SandboxSpec) -> Opened {
     Opened { link, number }
 }
 
-fn no_mounts<'a>(link: &Link, targets: impl IntoIterator<Item = &'a Path>) -> RuntimeError {
-    let targets: Vec<String> =
-        targets.into_iter().map(|target| target.display().to_string()).collect();
-    RuntimeError::Unsupported(format!(
-        "mounts ({}) are not possible for this user on this machine: run the node as root, or \
-         allow it user namespaces, or leave out what has to be mounted. Found out: {}",
-        targets.join(", "),
-        link.ready.notes.join("; ")
-    ))
+/// Why nothing can be mounted.
+pub(super) fn no_mounts(link: &Link) -> String {
+    // What was found out about limits has nothing to do with it.
+    let found = link.ready.notes.iter().filter(|note| note.contains("namespace"));
+    let found: Vec<&str> = found.map(String::as_str).collect();
+    format!(
+        "mounts and host names are not possible for this user on this machine: run the node as \
+         root, or allow it user namespaces, or leave out what needs them. Found out: {}",
+        if found.is_empty() { "none were asked for".to_owned() } else { found.join("; ") }
+    )
 }
 
 fn helper_keeps_dying() -> RuntimeError {

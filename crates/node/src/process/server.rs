@@ -10,7 +10,7 @@ use futures_util::future::BoxFuture;
 
 use super::leftovers::{self, Whose};
 use super::link::{Link, machine};
-use super::sandbox::ProcessSandbox;
+use super::sandbox::{ProcessSandbox, no_mounts};
 use super::{Isolation, Options};
 use crate::runtime::{Runtime, RuntimeError, Sandbox, SandboxSpec};
 
@@ -138,8 +138,9 @@ impl Runtime for ProcessRuntime {
         false
     }
 
-    fn can_mount(&self) -> bool {
-        self.shared.latest_link().can_mount()
+    fn no_mounts(&self) -> Option<String> {
+        let link = self.shared.latest_link();
+        (!link.can_mount()).then(|| no_mounts(&link))
     }
 
     fn name(&self) -> &'static str {

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
-use super::said;
+use super::{said, set_mode};
 
 /// Checks, or makes, what is at a path, by the type that the volume gives.
 pub(super) fn make(path: &str, kind: &str) -> Result<PathBuf, String> {
@@ -13,11 +13,17 @@ pub(super) fn make(path: &str, kind: &str) -> Result<PathBuf, String> {
     let wrong = |what: &str| Err(format!("hostPath {} is no {what}", path.display()));
     match (kind, found) {
         ("DirectoryOrCreate", None) => {
-            fs::create_dir_all(&path).map_err(|error| said("create", &path, &error))?;
+            let is_missing = |path: &&Path| fs::symlink_metadata(path).is_err();
+            let missing: Vec<&Path> = path.ancestors().take_while(is_missing).collect();
+            for folder in missing.into_iter().rev() {
+                fs::create_dir(folder).map_err(|error| said("create", folder, &error))?;
+                set_mode(folder, 0o755)?;
+            }
         }
         ("FileOrCreate", None) => {
             let open = fs::OpenOptions::new().create(true).append(true).open(&path);
             open.map_err(|error| said("create", &path, &error))?;
+            set_mode(&path, 0o644)?;
         }
         (_, None) => return Err(format!("hostPath {} does not exist", path.display())),
         ("Directory" | "DirectoryOrCreate", Some(it)) if !it.is_dir() => return wrong("directory"),

@@ -20,6 +20,11 @@ pub(super) fn resolve(root: &Path, sub_path: &str, may_create: bool) -> Result<P
             Err(error) if error.kind() == std::io::ErrorKind::NotFound && may_create => {
                 // A dangling link is found here, too: creating a folder in its place fails.
                 fs::create_dir(&next).map_err(|error| said("create", &next, &error))?;
+                // As a kubelet: whoever may write to the volume may write there.
+                let mode = fs::metadata(&root).map(|found| found.permissions());
+                let mode = mode.map_err(|error| said("look at", &root, &error))?;
+                fs::set_permissions(&next, mode)
+                    .map_err(|error| said("set the mode of", &next, &error))?;
                 here = next;
             }
             Err(error) => return Err(said("find", &next, &error)),
@@ -29,4 +34,12 @@ pub(super) fn resolve(root: &Path, sub_path: &str, may_create: bool) -> Result<P
         }
     }
     Ok(here)
+}
+
+/// The same, if there is something at that place.
+pub(super) fn find(root: &Path, sub_path: &str) -> Result<Option<PathBuf>, String> {
+    match fs::metadata(root.join(sub_path)) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Ok(_) | Err(_) => resolve(root, sub_path, false).map(Some),
+    }
 }

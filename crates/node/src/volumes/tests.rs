@@ -27,7 +27,10 @@ fn made(folder: &Path, volumes: Value) -> Result<Volumes, String> {
     let secret = json!({"data": {"k": "c2VjcmV0"}});
     sources.config_maps.insert("cm".into(), serde_json::from_value(map).expect("a map"));
     sources.secrets.insert("s".into(), serde_json::from_value(secret).expect("a secret"));
-    make(&pod, folder, &sources, &around())
+    make(&pod, folder, &sources, &around()).map_err(|why| match why {
+        NotMade::Later(why) => why,
+        NotMade::Never(why) => why.replacen(" : ", " : never ", 1),
+    })
 }
 
 /// Every file of a folder: its path, mode and text.
@@ -36,7 +39,11 @@ fn listed(folder: &Path) -> Vec<String> {
     let mut folders = vec![folder.to_path_buf()];
     while let Some(next) = folders.pop() {
         for entry in fs::read_dir(next).expect("a folder").map(|entry| entry.expect("an entry")) {
-            let (path, found) = (entry.path(), entry.metadata().expect("it is there"));
+            let path = entry.path();
+            if entry.file_name().to_string_lossy().starts_with("..") {
+                continue;
+            }
+            let found = fs::metadata(&path).expect("it is there");
             if found.is_dir() {
                 folders.push(path);
                 continue;
@@ -99,12 +106,12 @@ fn what_cannot_be_made_is_named() {
         ),
         (
             json!([{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]),
-            "not supported on this node; use emptyDir",
+            "never persistentVolumeClaim is not supported on this node; use emptyDir",
         ),
         (
             json!([{"name": "v", "projected": {"sources":
                 [{"serviceAccountToken": {"path": "token"}}]}}]),
-            "serviceAccountToken is not supported",
+            "never projected serviceAccountToken is not supported",
         ),
         (host(&file, "Directory"), "is no directory"),
         (host(&file, "Socket"), "is no socket"),
@@ -160,4 +167,150 @@ fn a_mount_is_read_only_if_it_or_its_volume_is() {
     };
     let all = [("e", false), ("e", true), ("c", false), ("c", true)];
     assert_eq!(all.map(|(name, asked)| is_read_only(name, asked)), [false, true, true, true]);
+}
+
+#[test]
+fn a_file_of_a_volume_is_found_and_stays_in_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let volumes = made(folder.path(), json!([{"name": "v", "emptyDir": {}}])).expect("made");
+    let volume = folder.path().join("volumes/v");
+    fs::write(folder.path().join("secret"), "A='1'").expect("a file");
+    fs::write(volume.join("here"), "A='1'").expect("a file");
+    symlink("here", volume.join("link")).expect("a link");
+    symlink("../../secret", volume.join("out")).expect("a link");
+    let found = |path| file(&volumes, "v", path).map(|found| found.is_some());
+    assert_eq!(found("here"), Ok(true));
+    assert_eq!(found("link"), Ok(true));
+    assert_eq!(found("none/at/all"), Ok(false));
+    for path in ["out", "../../secret"] {
+        assert!(found(path).is_err(), "{path} leaves the volume");
+    }
+}
+
+/// A Pod with one volume from the ConfigMap `cm` and one from its labels, mounted so.
+fn pod_of(mounts: Value, label: &str) -> Pod {
+    let pod = json!({
+        "metadata": {"name": "p", "namespace": "ns", "labels": {"a": label}},
+        "spec": {"containers": [{"name": "c", "volumeMounts": mounts}], "volumes": [
+            {"name": "v", "configMap": {"name": "cm"}},
+            {"name": "l", "downwardAPI": {"items":
+                [{"path": "deep/labels", "fieldRef": {"fieldPath": "metadata.labels"}}]}}]},
+    });
+    serde_json::from_value(pod).expect("a Pod")
+}
+
+fn sources_of(data: Value) -> Sources {
+    let mut sources = Sources::default();
+    let map = serde_json::from_value(json!({"data": data})).expect("a map");
+    sources.config_maps.insert("cm".into(), map);
+    sources
+}
+
+#[test]
+fn what_has_changed_is_replaced_as_a_whole() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let pod = pod_of(json!([{"name": "v", "mountPath": "/v"}]), "b");
+    let before = sources_of(json!({"x": "1", "y": "2"}));
+    let volumes = make(&pod, folder.path(), &before, &around()).expect("all is there");
+    let of = |name: &str| listed(&volumes[name].path);
+    let link = |name: &str| fs::read_link(volumes["v"].path.join(name)).expect("a link");
+    assert_eq!((link("x"), link("..data")), ("..data/x".into(), "..1".into()));
+    // Who has mounted one file has it for good.
+    let mount = json!({"name": "v", "mountPath": "/m", "subPath": "x"});
+    let source = mounted(&volumes, mount).expect("it is there").source;
+    let held = fs::File::open(&source).expect("it can be read");
+
+    let refresh = |pod: &Pod, sources: &Sources| refresh(pod, folder.path(), sources, &around());
+    refresh(&pod, &before).expect("nothing has changed");
+    assert_eq!(link("..data"), PathBuf::from("..1"));
+    let after = sources_of(json!({"x": "3", "z": "4"}));
+    let relabelled = pod_of(json!([{"name": "v", "mountPath": "/v"}]), "c");
+    refresh(&relabelled, &after).expect("it can be written");
+    assert_eq!(of("v"), ["x 644 3", "z 644 4"]);
+    assert_eq!(of("l"), ["deep/labels 644 a=\"c\""]);
+    assert_eq!(std::io::read_to_string(held).expect("text"), "1");
+    let own = |entry: &fs::DirEntry| entry.file_name().to_string_lossy().starts_with("..");
+    let entries = fs::read_dir(&volumes["v"].path).expect("a folder").map(|it| it.expect("one"));
+    assert_eq!(entries.filter(own).count(), 2, "the link and what it leads to");
+
+    let why = refresh(&pod, &Sources::default()).expect_err("the map is gone");
+    assert!(matches!(why, NotMade::Later(why) if why.contains("configmap \"cm\" not found")));
+    assert_eq!(of("v"), ["x 644 3", "z 644 4"], "what was there stays");
+    assert_eq!(of("l"), ["deep/labels 644 a=\"b\""], "and does not hold up the others");
+    fs::remove_dir_all(folder.path().join("volumes")).expect("the Pod has ended");
+    refresh(&pod, &after).expect_err("it is not made again");
+    assert!(!folder.path().join("volumes").exists());
+}
+
+#[test]
+fn a_volume_with_another_within_stays_as_it_is() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let pod = pod_of(
+        json!([{"name": "v", "mountPath": "/v"}, {"name": "l", "mountPath": "/v/labels"}]),
+        "b",
+    );
+    let volumes = make(&pod, folder.path(), &sources_of(json!({"x": "1"})), &around());
+    let volumes = volumes.expect("all is there");
+    refresh(&pod, folder.path(), &sources_of(json!({"x": "2"})), &around()).expect("it can be");
+    assert_eq!(listed(&volumes["v"].path), ["x 644 1"]);
+    assert!(may_change(&pod), "the labels may");
+}
+
+/// Where the test below works while it is the process with the umask.
+const FOLDER: &str = "STINT_TEST_UMASK_FOLDER";
+
+/// A umask is a process's, so that this runs in one of its own.
+#[test]
+fn modes_are_what_kubernetes_says_whatever_the_umask_is() {
+    let Some(folder) = std::env::var_os(FOLDER) else {
+        let folder = tempfile::tempdir().expect("a folder");
+        let own = std::env::current_exe().expect("it runs");
+        let name = "volumes::tests::modes_are_what_kubernetes_says_whatever_the_umask_is";
+        let run = std::process::Command::new("sh")
+            .args(["-c", "umask 077; exec \"$@\"", "sh"])
+            .arg(own)
+            .args(["--exact", name])
+            .env(FOLDER, folder.path())
+            .output()
+            .expect("a shell is there");
+        let said = String::from_utf8_lossy(&run.stdout).into_owned();
+        assert!(run.status.success() && said.contains("1 passed"), "{said}");
+        return;
+    };
+    let folder = Path::new(&folder);
+    let on_host = |name: &str, kind: &str| json!({"name": name, "hostPath": {"path": folder.join(name).join("x"), "type": kind}});
+    let items = json!([{"key": "x", "path": "d/x"}, {"key": "y", "path": "y", "mode": 0o444}]);
+    let volumes = json!([
+        {"name": "cm", "configMap": {"name": "cm", "items": items}},
+        {"name": "s", "secret": {"secretName": "s", "defaultMode": 0o400}},
+        {"name": "e", "emptyDir": {}},
+        on_host("folders", "DirectoryOrCreate"),
+    ]);
+    fs::create_dir(folder.join("files")).expect("a folder");
+    let made = made(folder, volumes).expect("they can be made");
+    super::host_path::make(&folder.join("files/x").display().to_string(), "FileOrCreate")
+        .expect("it can be made");
+    super::sub_path::resolve(&made["e"].path, "a/b", true).expect("it can be made");
+    let pod = json!({"metadata": {"name": "p", "uid": "u"}});
+    let pod = std::sync::Arc::new(serde_json::from_value(pod).expect("a Pod"));
+    let hosts = crate::hosts_files::HostsFiles::default();
+    hosts.add(&pod, folder.join("hosts"), Ipv4Addr::LOCALHOST).expect("it can be written");
+    for (path, expected) in [
+        ("volumes/cm", 0o755),
+        ("volumes/cm/d", 0o755),
+        ("volumes/cm/d/x", 0o644),
+        ("volumes/cm/y", 0o444),
+        ("volumes/s", 0o755),
+        ("volumes/s/k", 0o400),
+        ("volumes/e", 0o777),
+        ("volumes/e/a", 0o777),
+        ("volumes/e/a/b", 0o777),
+        ("folders", 0o755),
+        ("folders/x", 0o755),
+        ("files/x", 0o644),
+        ("hosts", 0o644),
+    ] {
+        let found = fs::metadata(folder.join(path)).expect(path).mode() & 0o7777;
+        assert_eq!(found, expected, "{path}: {found:o}");
+    }
 }

@@ -4,13 +4,14 @@ use std::fs;
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use http::Method;
 use k8s_openapi::api::core::v1::{Container as ContainerOfSpec, Pod, PodSpec};
 
-use super::{Done, Shared, SharedSandbox, Worker};
+use super::{Done, FolderIs, Shared, SharedSandbox, Worker};
 use crate::ask::Asked;
+use crate::begun;
 use crate::calls::PodRef;
 use crate::container_spec::{Ingredients, container_spec};
 use crate::events::EventCall;
@@ -18,18 +19,18 @@ use crate::field::Surroundings;
 use crate::hosts::PodNames;
 use crate::life::{Fact, NotStarted, ProbeKind};
 use crate::logs::{Pump, pipes};
+use crate::namespace_needs;
 use crate::path;
-use crate::runtime::{Container, RuntimeError, SandboxSpec};
+use crate::runtime::{Container, ContainerSpec, RuntimeError, SandboxSpec};
 use crate::security::pod_limits;
 use crate::sources::{Needs, Sources};
 use crate::termination;
-use crate::volumes::{self, Volumes};
+use crate::volumes::{self, NotMade, Volumes};
 
 impl Worker {
     /// Makes what the containers of the Pod share.
     pub(super) fn prepare(&mut self) {
-        let is_on_host = spec_of(&self.pod).is_some_and(|spec| spec.host_network == Some(true));
-        let address = match (is_on_host, self.address) {
+        let address = match (is_on_host(&self.pod), self.address) {
             (true, _) => Some(self.shared.options.host_address),
             (false, Some(address)) => Some(address),
             (false, None) => {
@@ -50,10 +51,38 @@ impl Worker {
         let (pod, target) = (self.pod.clone(), self.target.clone());
         let sandbox = self.sandbox.clone();
         self.do_it(async move {
-            match prepare(&shared, pod, target, address, is_on_host, sandbox).await {
+            match prepare(&shared, pod, target, address, sandbox).await {
                 Ok(volumes) => Done::Prepared(volumes),
                 Err(fact) => Done::Fact(fact),
             }
+        });
+    }
+
+    /// Writes what has changed into the volumes.
+    pub(super) fn refresh(&mut self) {
+        let (shared, pod, target) = (self.shared.clone(), self.pod.clone(), self.target.clone());
+        let (around, state) = (self.around(), self.folder.clone());
+        self.do_it(async move {
+            let needs = Needs::of_volumes(&pod);
+            let sources = Sources::fetch(&shared.calls, &target.namespace, &needs).await;
+            let written = match sources {
+                Ok(sources) => {
+                    let folder = shared.pod_folder(&target.uid);
+                    let writing = move || match *state.lock().expect("nobody panics with it") {
+                        FolderIs::Kept => volumes::refresh(&pod, &folder, &sources, &around),
+                        FolderIs::Removed => Ok(()),
+                    };
+                    let writing = tokio::task::spawn_blocking(writing).await;
+                    writing.expect("writing does not panic")
+                }
+                Err(error) => Err(NotMade::Later(error.to_string())),
+            };
+            // As with a kubelet containers go on with what they have.
+            if let Err(NotMade::Later(why) | NotMade::Never(why)) = written {
+                let PodRef { namespace, name, .. } = &target;
+                tracing::debug!(namespace, name, why, "the volumes of a Pod stay as they are");
+            }
+            Done::Refreshed
         });
     }
 
@@ -66,7 +95,9 @@ impl Worker {
             pod: self.pod.clone(),
             target: self.target.clone(),
             sandbox: self.sandbox.clone(),
+            turn: self.turn.clone(),
             volumes: self.volumes.clone(),
+            is_ending: self.is_ending.clone(),
             container,
         };
         self.do_it(async move {
@@ -92,8 +123,11 @@ impl Worker {
             let exit = container.wait().await;
             pump.finish().await;
             let has_failed = exit.ending.code() != 0;
-            let log = || shared.logs.tail(&target, &spec.name, run);
-            let said = termination::message(&spec, message.as_deref(), has_failed, log);
+            let reading = tokio::task::spawn_blocking(move || {
+                let log = || shared.logs.tail(&target, &spec.name, run);
+                termination::message(&spec, message.as_deref(), has_failed, log)
+            });
+            let said = reading.await.expect("reading does not panic");
             let end = termination::end(exit, container.started_at(), run, said);
             Done::Fact(Fact::Ended { cell, end })
         });
@@ -201,10 +235,16 @@ async fn prepare(
     pod: Arc<Pod>,
     target: PodRef,
     address: Ipv4Addr,
-    is_on_host: bool,
     sandbox: SharedSandbox,
 ) -> Result<Volumes, Fact> {
     let unmounted = |message: String| Fact::NotPrepared { reason: "FailedMount", message };
+    if let Some(why) = shared.runtime.no_mounts() {
+        let wanted = namespace_needs::of(&pod);
+        if !wanted.is_empty() {
+            let message = format!("{}: {why}", wanted.join(", "));
+            return Err(Fact::Impossible { reason: "CreatePodSandboxError", message });
+        }
+    }
     let needs = Needs::of_volumes(&pod);
     let sources = Sources::fetch(&shared.calls, &target.namespace, &needs).await;
     let sources = sources.map_err(|error| unmounted(error.to_string()))?;
@@ -215,25 +255,16 @@ async fn prepare(
         cpu_millis: shared.options.cpu_millis,
         memory_bytes: shared.options.memory_bytes,
     };
-    let folder = shared.pod_folder(&target.uid);
-    let has_hosts = !is_on_host && shared.runtime.can_mount();
-    let hosts_file = has_hosts.then(|| folder.join("hosts"));
-    let making = {
-        let (pod, hosts, file) = (pod.clone(), shared.hosts.clone(), hosts_file.clone());
-        move || -> Result<Volumes, String> {
-            make_folder(&folder)?;
-            if let Some(file) = file {
-                let added = hosts.add(&pod, file, address);
-                added.map_err(|error| format!("cannot write the hosts file: {error}"))?;
-            }
-            volumes::make(&pod, &folder, &sources, &around)
-        }
-    };
-    let made = tokio::task::spawn_blocking(making).await.expect("making does not panic");
-    let volumes = made.map_err(unmounted)?;
+    let hosts_file = hosts_file(shared, &pod);
+    let made = make_files(shared, &pod, sources, around).await;
+    let volumes = made.map_err(|why| match why {
+        NotMade::Later(message) => unmounted(message),
+        // Nobody could ever help it, and who waits for the Pod should know.
+        NotMade::Never(message) => Fact::Impossible { reason: "FailedMount", message },
+    })?;
     let none = PodSpec::default();
     let spec = spec_of(&pod).unwrap_or(&none);
-    let hostname = (!is_on_host).then(|| PodNames::of(&pod).hostname(spec));
+    let hostname = (!is_on_host(&pod)).then(|| PodNames::of(&pod).hostname(spec));
     let asked = SandboxSpec {
         uid: target.uid,
         hostname,
@@ -256,20 +287,53 @@ async fn prepare(
     }
 }
 
+/// The file that stands at /etc/hosts in a Pod, if there is one.
+fn hosts_file(shared: &Shared, pod: &Pod) -> Option<PathBuf> {
+    let has_one = !is_on_host(pod) && shared.runtime.no_mounts().is_none();
+    has_one.then(|| shared.pod_folder(&PodRef::of(pod).uid).join("hosts"))
+}
+
+/// Makes the files of a Pod: its folder, its hosts file and its volumes.
+async fn make_files(
+    shared: &Arc<Shared>,
+    pod: &Arc<Pod>,
+    sources: Sources,
+    around: Surroundings,
+) -> Result<Volumes, NotMade> {
+    let (shared, pod) = (shared.clone(), pod.clone());
+    let making = move || {
+        let folder = shared.pod_folder(&PodRef::of(&pod).uid);
+        make_folder(&folder)?;
+        if let Some(file) = hosts_file(&shared, &pod) {
+            let added = shared.hosts.add(&pod, file, around.pod_address);
+            added.map_err(|error| format!("cannot write the hosts file: {error}"))?;
+        }
+        volumes::make(&pod, &folder, &sources, &around)
+    };
+    tokio::task::spawn_blocking(making).await.expect("making does not panic")
+}
+
 fn make_folder(folder: &Path) -> Result<(), String> {
     fs::create_dir_all(folder)
         .map_err(|error| format!("cannot create {}: {error}", folder.display()))
 }
 
+fn is_on_host(pod: &Pod) -> bool {
+    spec_of(pod).is_some_and(|spec| spec.host_network == Some(true))
+}
+
 /// One start of a container.
+#[derive(Clone)]
 struct Start {
     shared: Arc<Shared>,
     pod: Arc<Pod>,
     target: PodRef,
     sandbox: SharedSandbox,
+    turn: Arc<tokio::sync::Mutex<()>>,
     volumes: Arc<Volumes>,
     container: ContainerOfSpec,
     around: Surroundings,
+    is_ending: Arc<AtomicBool>,
     run: u32,
 }
 
@@ -281,18 +345,16 @@ impl Start {
         let sources = Sources::fetch(&shared.calls, &self.target.namespace, &needs).await;
         let sources =
             sources.map_err(|error| later("CreateContainerConfigError", error.to_string()))?;
+        let turn = self.turn.lock().await;
         let _place = shared.starts.acquire().await.expect("it is never closed");
-        let message = self.message_file().map_err(|why| later("CreateContainerError", why))?;
-        let ingredients = Ingredients {
-            base_env: &shared.options.env,
-            hostname: &PodNames::of(&self.pod).short,
-            sources: &sources,
-            volumes: &self.volumes,
-            around: &self.around,
-            own_user: shared.own_user,
-            message_file: message.clone(),
-        };
-        let spec = container_spec(&self.pod, &self.container, self.run, &ingredients)?;
+        self.restore_files().await.map_err(|why| later("CreateContainerError", why))?;
+        let begun =
+            begun::file(&shared.pod_folder(&self.target.uid), &self.container.name, self.run);
+        // What the container finds at its path for last words.
+        let path = self.container.termination_message_path.as_deref().unwrap_or("");
+        let has_message = shared.runtime.no_mounts().is_none() && !path.is_empty();
+        let message = has_message.then(|| begun.clone());
+        let spec = self.describe(sources, message.clone()).await?;
         let machine = |error: std::io::Error| later("CreateContainerError", error.to_string());
         let (output, inlets) = pipes().map_err(machine)?;
         let writer = shared.logs.begin(&self.target, &self.container.name, self.run);
@@ -301,37 +363,71 @@ impl Start {
         let Some(sandbox) = sandbox.as_ref() else {
             return Err(later("CreateContainerError", "the Pod is being closed".to_owned()));
         };
+        if self.is_ending.load(Ordering::Relaxed) {
+            return Err(later("CreateContainerError", "the Pod is ending".to_owned()));
+        }
+        let noted = begun.clone();
+        let noting = tokio::task::spawn_blocking(move || begun::note(&noted));
+        noting.await.expect("noting does not panic").map_err(|error| {
+            let why = format!("cannot create {}: {error}", begun.display());
+            later("CreateContainerError", why)
+        })?;
+        // The next one comes after this one was asked for, not after it was started.
+        drop(turn);
         match sandbox.start(spec, output).await {
             Ok(container) => Ok((Arc::from(container), pump, message)),
             Err(RuntimeError::CannotRun { reason, exit_code, message }) => {
                 Err(NotStarted::Never { reason: reason.to_owned(), code: exit_code, message })
             }
             // Nobody could ever help it: as with a program that is not there, it has failed.
-            Err(RuntimeError::Unsupported(message)) => Err(NotStarted::Never {
-                reason: "ContainerCannotRun".to_owned(),
-                code: 128,
-                message,
-            }),
+            Err(RuntimeError::Unsupported(message)) => Err(NotStarted::never(message)),
             Err(error @ RuntimeError::Machine { .. }) => {
+                begun::take_back(&begun);
                 Err(later("RunContainerError", error.to_string()))
             }
         }
     }
 
-    /// The file that the container finds at its path for last words.
-    fn message_file(&self) -> Result<Option<PathBuf>, String> {
-        let path = self.container.termination_message_path.as_deref().unwrap_or("");
-        if !self.shared.runtime.can_mount() || path.is_empty() {
-            return Ok(None);
+    /// Makes the files of the Pod again if somebody has removed them: without its folder it could
+    /// never start. What containers have written is lost.
+    async fn restore_files(&self) -> Result<(), String> {
+        let shared = &self.shared;
+        let folder = shared.pod_folder(&self.target.uid);
+        if folder.exists() {
+            return Ok(());
         }
-        let folder = self.shared.pod_folder(&self.target.uid);
-        let file = folder.join(format!("{}.{}.message", self.container.name, self.run));
-        let made = fs::File::create(&file).and_then(|file| {
-            use std::os::unix::fs::PermissionsExt;
-            // Whoever the container runs as may write.
-            file.set_permissions(fs::Permissions::from_mode(0o666))
+        let PodRef { namespace, name, .. } = &self.target;
+        let path = folder.display();
+        tracing::warn!(namespace, name, %path, "the folder of a Pod is gone, and is made again");
+        let needs = Needs::of_volumes(&self.pod);
+        let sources = Sources::fetch(&shared.calls, namespace, &needs).await;
+        let sources = sources.map_err(|error| error.to_string())?;
+        // They are where they were.
+        match make_files(shared, &self.pod, sources, self.around.clone()).await {
+            Ok(_) => Ok(()),
+            Err(NotMade::Later(why) | NotMade::Never(why)) => Err(why),
+        }
+    }
+
+    /// What the runtime is asked for: a matter of files.
+    async fn describe(
+        &self,
+        sources: Sources,
+        message_file: Option<PathBuf>,
+    ) -> Result<ContainerSpec, NotStarted> {
+        let this = self.clone();
+        let describing = tokio::task::spawn_blocking(move || {
+            let ingredients = Ingredients {
+                base_env: &this.shared.options.env,
+                hostname: &PodNames::of(&this.pod).short,
+                sources: &sources,
+                volumes: &this.volumes,
+                around: &this.around,
+                own_user: this.shared.own_user,
+                message_file,
+            };
+            container_spec(&this.pod, &this.container, this.run, &ingredients)
         });
-        made.map_err(|error| format!("cannot create {}: {error}", file.display()))?;
-        Ok(Some(file))
+        describing.await.expect("describing does not panic")
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::Service;
+use k8s_openapi::api::core::v1::{ConfigMap, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::Api;
 use kube::api::{Patch, PatchParams, PostParams};
@@ -33,9 +33,10 @@ async fn a_container_gets_its_command_environment_volumes_and_limits() {
     cluster.create("p", spec).await;
     cluster.wait_phase("p", "Succeeded").await;
     let spec = cluster.fake.spec("main");
-    assert_eq!(spec.command, ["exit", "0", "127.64.0.1", "$(X)"]);
+    let address = cluster.fake.sandboxes()[0].address.to_string();
+    assert_eq!(spec.command, ["exit", "0", &address, "$(X)"]);
     let env: Vec<String> = spec.env.iter().map(|(name, it)| format!("{name}={it}")).collect();
-    assert_eq!(env, ["PATH=/bin", "HOSTNAME=h", "KEY=value", "CODE=0", "IP=127.64.0.1"]);
+    assert_eq!(env, ["PATH=/bin", "HOSTNAME=h", "KEY=value", "CODE=0", &format!("IP={address}")]);
     assert_eq!((spec.user, spec.limits.cpu_millis), (Some(1000), Some(250)));
     assert_eq!(spec.limits.memory_bytes, Some(64 << 20));
     let targets: Vec<String> =
@@ -69,6 +70,44 @@ async fn a_pod_waits_for_the_config_map_of_a_volume() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn volumes_follow_what_they_are_made_from_while_the_pod_runs() {
+    let cluster = Cluster::new().await;
+    let _node = cluster.start();
+    cluster.config_map("cm", json!({"k": "old"})).await;
+    let mut container = main("forever");
+    container["volumeMounts"] = json!([{"name": "v", "mountPath": "/v"}]);
+    let spec = json!({"containers": [container], "volumes": [
+        {"name": "v", "configMap": {"name": "cm"}},
+        {"name": "l", "downwardAPI": {"items":
+            [{"path": "labels", "fieldRef": {"fieldPath": "metadata.labels"}}]}}]});
+    let pod = cluster.create("p", spec).await;
+    cluster.wait_phase("p", "Running").await;
+    let uid = pod.metadata.uid.expect("it has one");
+    let folder = cluster.folder.path().join("pods").join(uid).join("volumes");
+    let text = |file: &str| std::fs::read_to_string(folder.join(file)).expect("it is there");
+    assert_eq!((text("v/k"), text("l/labels")), ("old".to_owned(), String::new()));
+    let params = PatchParams::default();
+    let maps: Api<ConfigMap> = Api::namespaced(cluster.admin.clone(), NAMESPACE);
+    for new in ["new", "newer"] {
+        let patch = Patch::Merge(json!({"data": {"k": new}}));
+        maps.patch("cm", &params, &patch).await.expect("it can be changed");
+        let patch = Patch::Merge(json!({"metadata": {"labels": {"a": new}}}));
+        cluster.pods().patch("p", &params, &patch).await.expect("labels can be changed");
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        assert_eq!((text("v/k"), text("l/labels")), (new.to_owned(), format!("a={new:?}")));
+    }
+    maps.delete("cm", &Default::default()).await.expect("it can be deleted");
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(text("v/k"), "newer", "what it has stays");
+    cluster.delete("p", None).await;
+    cluster.wait_gone("p").await;
+    let calls = cluster.count("GET", "/configmaps/cm");
+    tokio::time::sleep(Duration::from_secs(300)).await;
+    assert_eq!(cluster.count("GET", "/configmaps/cm"), calls, "nobody looks any more");
+    assert!(!folder.exists());
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_container_waits_for_the_config_map_of_its_environment() {
     let cluster = Cluster::new().await;
     let _node = cluster.start();
@@ -89,18 +128,70 @@ async fn a_container_waits_for_the_config_map_of_its_environment() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_container_waits_for_what_another_writes_for_its_environment() {
+    let cluster = Cluster::new().await;
+    let _node = cluster.start();
+    let refer = |name: &str, key: &str, optional: bool| {
+        json!({"name": name, "valueFrom": {"fileKeyRef": {"volumeName": "v", "path": "of/env",
+            "key": key, "optional": optional}}})
+    };
+    let mut container = main("exit 0");
+    container["env"] = json!([refer("A", "A", false), refer("B", "NONE", true),
+        {"name": "C", "value": "$(A)$(A)"}]);
+    let spec = json!({"containers": [container], "volumes": [{"name": "v", "emptyDir": {}}]});
+    let pod = cluster.create("p", spec).await;
+    let uid = pod.metadata.uid.expect("it has one");
+    let is_told = |pod: &k8s_openapi::api::core::v1::Pod| {
+        let told = pod.status.as_ref().is_some_and(|it| it.container_statuses.is_some());
+        told && state_of(pod, "main") == "waiting CreateContainerConfigError"
+    };
+    let pod = cluster.wait("p", "says what is missing", is_told).await;
+    let waiting = status_of(&pod, "main").state.clone().and_then(|it| it.waiting);
+    let message = waiting.and_then(|it| it.message).unwrap_or_default();
+    let expected = "environment variable key \"A\" not found in file \"of/env\" of volume \"v\"";
+    assert_eq!(message, expected);
+    let folder = cluster.folder.path().join("pods").join(uid).join("volumes/v/of");
+    std::fs::create_dir(&folder).expect("the volume is there");
+    std::fs::write(folder.join("env"), "# values\nA='1'\n").expect("a file");
+    cluster.wait_phase("p", "Succeeded").await;
+    let env = cluster.fake.spec("main").env;
+    let own: Vec<_> = env.iter().skip(2).map(|(name, it)| format!("{name}={it}")).collect();
+    assert_eq!(own, ["A=1", "C=11"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_can_never_run_fails_instead_of_waiting_for_ever() {
     let cluster = Cluster::new().await;
     let _node = cluster.start();
     cluster.create("none", json!({"containers": [{"name": "main"}]})).await;
     let pod = cluster.wait_phase("none", "Failed").await;
-    assert_eq!(state_of(&pod, "main"), "terminated ContainerCannotRun 127");
+    assert_eq!(state_of(&pod, "main"), "terminated StartError 128");
     let end = status_of(&pod, "main").state.clone().and_then(|it| it.terminated);
     let message = end.and_then(|it| it.message).unwrap_or_default();
     assert!(message.contains("has no command: images are not used"), "{message}");
-    cluster.script("wrong", "nonsense").await;
-    let pod = cluster.wait_phase("wrong", "Failed").await;
-    assert_eq!(state_of(&pod, "main"), "terminated StartError 127");
+    let mut devices = main("exit 0");
+    devices["volumeDevices"] = json!([{"name": "v", "devicePath": "/dev/x"}]);
+    let claim = json!([{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]);
+    cluster.create("devices", json!({"containers": [devices], "volumes": claim})).await;
+    let token = json!([{"name": "v", "projected": {"sources": [
+        {"serviceAccountToken": {"path": "token"}}]}}]);
+    cluster.create("token", json!({"containers": [main("exit 0")], "volumes": token})).await;
+    for (name, kind) in
+        [("devices", "persistentVolumeClaim"), ("token", "projected serviceAccountToken")]
+    {
+        let pod = cluster.wait_phase(name, "Failed").await;
+        let status = pod.status.expect("it has one");
+        assert_eq!(status.reason.as_deref(), Some("FailedMount"));
+        let message = status.message.unwrap_or_default();
+        assert!(message.contains(&format!("{kind} is not supported")), "{message}");
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert!(cluster.reasons(name).await.contains(&"FailedMount".to_owned()));
+    }
+    for script in ["nonsense", "unsupported"] {
+        cluster.script(script, script).await;
+        let pod = cluster.wait_phase(script, "Failed").await;
+        assert_eq!(state_of(&pod, "main"), "terminated StartError 128");
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -127,6 +218,28 @@ async fn a_node_registers_itself_and_gives_signs_of_life() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_node_that_is_deleted_comes_back_within_seconds() {
+    let cluster = Cluster::new().await;
+    let _node = cluster.start();
+    let nodes: Api<k8s_openapi::api::core::v1::Node> = Api::all(cluster.admin.clone());
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    let before = nodes.get("here").await.expect("it is registered").metadata.uid;
+    for _ in 0..2 {
+        nodes.delete("here", &Default::default()).await.expect("it can be deleted");
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        let node = nodes.get("here").await.expect("it is registered again");
+        assert_ne!(node.metadata.uid, before, "it is another one");
+        let conditions = node.status.and_then(|status| status.conditions).unwrap_or_default();
+        let ready = conditions.iter().find(|it| it.type_ == "Ready").expect("it is told");
+        assert_eq!(ready.status, "True");
+    }
+    let said = cluster.count("PATCH", "/nodes/here/status") + cluster.count("POST", "/nodes");
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let later = cluster.count("PATCH", "/nodes/here/status") + cluster.count("POST", "/nodes");
+    assert_eq!(said, later, "its own words make it say nothing");
+}
+
+#[tokio::test(start_paused = true)]
 async fn hosts_files_follow_the_services_in_place() {
     let cluster = Cluster::new().await;
     let _node = cluster.start();
@@ -136,7 +249,8 @@ async fn hosts_files_follow_the_services_in_place() {
     let inode = || std::os::unix::fs::MetadataExt::ino(&std::fs::metadata(&file).expect("there"));
     let before = inode();
     let text = std::fs::read_to_string(&file).expect("it is text");
-    assert!(text.contains("127.64.0.1\tp\n"), "{text}");
+    let address = cluster.fake.sandboxes()[0].address;
+    assert!(text.contains(&format!("{address}\tp\n")), "{text}");
     let service = json!({
         "metadata": {"name": "svc"},
         "spec": {"clusterIP": "None", "selector": {"app": "a"}},
@@ -161,8 +275,9 @@ async fn hosts_files_follow_the_services_in_place() {
     slices.create(&PostParams::default(), &slice).await.expect("it can be made");
     tokio::time::sleep(Duration::from_secs(1)).await;
     let text = std::fs::read_to_string(&file).expect("it is text");
-    let name = "127.64.0.2\twork-0.svc\twork-0.svc.default\twork-0.svc.default.svc\t";
-    assert!(text.contains(name) && text.contains("10.1.2.3\tfar\t"), "{text}");
+    let address = cluster.fake.sandboxes()[1].address;
+    let name = format!("{address}\twork-0.svc\twork-0.svc.default\twork-0.svc.default.svc\t");
+    assert!(text.contains(&name) && text.contains("10.1.2.3\tfar\t"), "{text}");
     assert_eq!(inode(), before);
     for (label, is_named) in [("b", false), ("a", true)] {
         let patch = Patch::Merge(json!({"metadata": {"labels": {"app": label}}}));

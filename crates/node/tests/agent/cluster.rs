@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use stint_apiserver::access::{Authenticator, Identity};
 use stint_apiserver::log::NoLogs;
 use stint_apiserver::{ApiServer, Limits};
-use stint_node::{Clock, Node, Options};
+use stint_node::{Clock, Node, Options, Runtime};
 use stint_store::Store;
 use tower_service::Service;
 
@@ -93,12 +93,16 @@ impl Cluster {
     }
 
     pub(crate) fn start_with(&self, options: Options) -> Node {
+        self.start_on(Arc::new(self.fake.clone()), options)
+    }
+
+    pub(crate) fn start_on(&self, runtime: Arc<dyn Runtime>, options: Options) -> Node {
         let inner = self.still.around(self.server.local(Identity::node(NODE)));
         let client = Client::new(
             Noted { inner, calls: self.calls.clone(), faults: self.faults.clone() },
             NAMESPACE,
         );
-        Node::start(client, Arc::new(self.fake.clone()), options)
+        Node::start(client, runtime, options)
     }
 
     /// The next so many writes of the node about Pods are done, and answered with a failure.

@@ -21,7 +21,9 @@ async fn a_pod_that_runs_and_succeeds_is_told_as_a_kubelet_tells_it() {
     {
         assert_eq!(condition(&pod, kind), "True", "{kind}");
     }
-    assert_eq!(status.pod_ip.as_deref(), Some("127.64.0.1"));
+    let address = cluster.fake.sandboxes()[0].address;
+    assert!(address.is_loopback());
+    assert_eq!(status.pod_ip, Some(address.to_string()));
     assert_eq!(status.host_ip.as_deref(), Some("127.0.0.1"));
     assert_eq!(status.qos_class.as_deref(), Some("BestEffort"));
     assert_eq!(status.observed_generation, Some(1));

@@ -2,6 +2,7 @@
 //! `stubborn`, `say hello exit 0`.
 
 use std::io::Write;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -24,6 +25,8 @@ pub(crate) struct Fake {
     specs: Arc<Mutex<Vec<ContainerSpec>>>,
     sandboxes: Arc<Mutex<Vec<SandboxSpec>>>,
     leftovers: Arc<Mutex<Vec<String>>>,
+    cannot_mount: Arc<AtomicBool>,
+    gone: Arc<AtomicUsize>,
 }
 
 impl Fake {
@@ -35,12 +38,19 @@ impl Fake {
             specs: Arc::default(),
             sandboxes: Arc::default(),
             leftovers: Arc::default(),
+            cannot_mount: Arc::default(),
+            gone: Arc::default(),
         }
     }
 
     /// Pretends that an earlier process has left this Pod running.
     pub(crate) fn leave(&self, uid: &str) {
         self.leftovers.lock().expect("nobody panics here").push(uid.to_owned());
+    }
+
+    /// Pretends that nothing can be mounted on this machine.
+    pub(crate) fn forbid_mounts(&self) {
+        self.cannot_mount.store(true, Ordering::Relaxed);
     }
 
     /// All that has happened, in order.
@@ -70,6 +80,11 @@ impl Fake {
         self.sandboxes.lock().expect("nobody panics here").clone()
     }
 
+    /// How many sandboxes were closed or dropped.
+    pub(crate) fn gone(&self) -> usize {
+        self.gone.load(Ordering::Relaxed)
+    }
+
     fn note(&self, what: String) {
         let at = self.began.elapsed().as_secs_f64();
         self.history.lock().expect("nobody panics here").push((at, what));
@@ -95,6 +110,10 @@ impl Runtime for Fake {
         false
     }
 
+    fn no_mounts(&self) -> Option<String> {
+        self.cannot_mount.load(Ordering::Relaxed).then(|| "not on this machine".to_owned())
+    }
+
     fn name(&self) -> &'static str {
         "fake"
     }
@@ -103,6 +122,12 @@ impl Runtime for Fake {
 #[derive(Debug)]
 struct FakeSandbox {
     fake: Fake,
+}
+
+impl Drop for FakeSandbox {
+    fn drop(&mut self) {
+        self.fake.gone.fetch_add(1, Ordering::Relaxed);
+    }
 }
 
 impl Sandbox for FakeSandbox {
@@ -117,11 +142,15 @@ impl Sandbox for FakeSandbox {
             if spec.command[0] == "nonsense" {
                 return Err(RuntimeError::CannotRun {
                     reason: "StartError",
-                    exit_code: 127,
+                    exit_code: 128,
                     message: "there is no program nonsense".to_owned(),
                 });
             }
+            if spec.command[0] == "unsupported" {
+                return Err(RuntimeError::Unsupported("not on this machine".to_owned()));
+            }
             fake.note(format!("start {name}"));
+            assert_ne!(spec.command[0], "panic", "as the test wants it");
             fake.specs.lock().expect("nobody panics here").push(spec.clone());
             let (signals, inbox) = mpsc::unbounded_channel();
             let (exited, exit) = watch::channel(None);

@@ -4,7 +4,7 @@ use futures_util::StreamExt;
 use serde_json::json;
 use stint_node::{LogOptions, Node};
 
-use crate::cluster::{Cluster, main, status_of};
+use crate::cluster::{Cluster, main, phase, status_of};
 
 async fn read(node: &Node, cluster: &Cluster, name: &str, options: LogOptions) -> String {
     let pod = cluster.find(name).await.expect("it is there");
@@ -18,7 +18,8 @@ async fn logs_can_be_read_while_a_container_runs_and_after() {
     let cluster = Cluster::new().await;
     let node = cluster.start();
     cluster.script("p", "say one say two sleep 0.2 say three exit 0").await;
-    cluster.wait_phase("p", "Running").await;
+    // On a busy machine it may be over before anybody has looked.
+    cluster.wait("p", "has begun", |pod| matches!(phase(pod), "Running" | "Succeeded")).await;
     let follow = LogOptions { follow: true, ..LogOptions::default() };
     assert_eq!(read(&node, &cluster, "p", follow).await, "one\ntwo\nthree\n");
     cluster.wait_phase("p", "Succeeded").await;

@@ -1,6 +1,10 @@
 //! What containers may use. By control groups where the machine has them for us, by limits on
 //! single processes where it has not; the tests hold either to what it promises.
 
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
 use stint_node::{Ending, Limits};
 
 use crate::kit::{Node, in_each_setting, start, start_with, unique};
@@ -12,8 +16,47 @@ fn use_memory(mib: u64) -> String {
     format!("x=$(head -c {} /dev/zero | tr '\\0' x); echo ${{#x}}", mib * MIB)
 }
 
+/// Whether this machine has control groups for the node's user, as the machine itself tells it:
+/// a group with both controllers, this process's or one above, that this user may write to, and
+/// that hands them down or can.
 fn has_groups(node: &Node) -> bool {
-    !node.runtime.notes().iter().any(|note| note.starts_with("limits hold for single processes"))
+    let text = |path: &Path| fs::read_to_string(path).unwrap_or_default();
+    let mounts = text(Path::new("/proc/self/mountinfo"));
+    let mount = mounts.lines().find(|line| line.contains(" - cgroup2 "));
+    let Some(mounted) = mount.and_then(|line| line.split(' ').nth(4)).map(PathBuf::from) else {
+        return false;
+    };
+    let groups = text(Path::new("/proc/self/cgroup"));
+    let own = groups.lines().find_map(|line| line.strip_prefix("0::/")).unwrap_or("");
+    let may_write = |path: &Path| {
+        let found = fs::metadata(path);
+        let is_own = found.is_ok_and(|it| node.user() == 0 || it.uid() == node.user());
+        is_own && rustix::fs::access(path, rustix::fs::Access::WRITE_OK).is_ok()
+    };
+    let folder = mounted.join(own);
+    let mut above = folder.ancestors().take_while(|folder| folder.starts_with(&mounted));
+    above.any(|folder| {
+        let has_both = |file: &str| {
+            let names = text(&folder.join(file));
+            ["cpu", "memory"].iter().all(|name| names.split_whitespace().any(|it| it == *name))
+        };
+        // A group with processes hands nothing down, except the machine's own.
+        let is_top = !folder.join("cgroup.type").exists();
+        let is_empty = text(&folder.join("cgroup.procs")).is_empty();
+        let can_hand_down =
+            (is_top || is_empty) && may_write(&folder.join("cgroup.subtree_control"));
+        has_both("cgroup.controllers")
+            && may_write(folder)
+            && (has_both("cgroup.subtree_control") || can_hand_down)
+    })
+}
+
+#[test]
+fn that_there_are_no_groups_is_said() {
+    in_each_setting(async |node| {
+        let is_said = |note: &String| note.starts_with("limits hold for single processes");
+        assert_eq!(node.runtime.notes().iter().any(is_said), !has_groups(node));
+    });
 }
 
 #[test]
@@ -106,7 +149,6 @@ fn no_group_is_left_and_none_is_made_without_limits() {
 
 /// The control groups below the node's, wherever that is.
 fn groups_of(node: &Node) -> Vec<std::path::PathBuf> {
-    use std::os::unix::fs::MetadataExt;
     let metadata = std::fs::metadata(node.folder.path()).unwrap();
     let name = format!("stint-{:x}-{:x}", metadata.dev(), metadata.ino());
     let mut found = Vec::new();

@@ -1,11 +1,15 @@
 //! What a container sees elsewhere than it is, and that the machine keeps nothing of it.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use stint_node::{Ending, Mount, RuntimeError};
+use stint_node::{Ending, Isolation, Mount, ProcessRuntime, RuntimeError};
 
-use crate::kit::{in_each_namespace, mount, start, start_with};
+use crate::kit::{
+    Node, Setting, block_on, in_each_namespace, is_root, mount, new_folder, options, start,
+    start_with,
+};
 
 /// Targets that exist on no machine, each in another kind of place.
 fn missing_targets() -> Vec<&'static str> {
@@ -280,5 +284,33 @@ fn temporary_files_are_not_shared_between_containers() {
             let (exit, output) = node.run_with(script, |spec| spec.mounts = mounts).await;
             assert_eq!((exit.ending, &*output), (Ending::Code(0), ""));
         }
+    });
+}
+
+/// Whoever a container runs as finds the way to what is mounted, whatever umask the node has.
+#[test]
+fn the_way_to_a_mount_is_open_whatever_the_umask_is() {
+    if !is_root() {
+        return;
+    }
+    let setting = Setting { isolation: Isolation::Root, lowered: false };
+    block_on(async {
+        let folder = new_folder(setting);
+        let mut options = options(setting, folder.path());
+        let own = std::mem::replace(&mut options.helper.program, "/bin/sh".into());
+        options.helper.args = ["-c", "umask 077; exec \"$0\""].map(Into::into).to_vec();
+        options.helper.args.push(own.into());
+        let runtime = ProcessRuntime::start(options).await.expect("the runtime starts");
+        let node = Node { runtime, setting, folder };
+        let file = node.file("file", "content\n");
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
+        let script = "cat /stint-test-data/deep/file && umask";
+        let change = |spec: &mut stint_node::ContainerSpec| {
+            spec.mounts = vec![mount(&file, "/stint-test-data/deep/file")];
+            (spec.user, spec.group) = (Some(54321), Some(54321));
+        };
+        let (exit, output) = node.run_with(script, change).await;
+        assert_eq!((exit.ending, &*output), (Ending::Code(0), "content\n0022\n"));
+        node.stop().await;
     });
 }

@@ -109,6 +109,25 @@ fn when_a_keeper_is_killed_so_is_what_it_kept() {
     });
 }
 
+#[test]
+fn what_may_have_begun_when_the_helper_was_killed_has_been_started_and_killed() {
+    in_each_setting(async |node| {
+        let sandbox = node.sandbox().await;
+        let helper = helper_of(node);
+        let pid = rustix::process::Pid::from_raw(helper).unwrap();
+        // The request is on its way when the helper ends: what came of it nobody can tell.
+        rustix::process::kill_process(pid, rustix::process::Signal::STOP).unwrap();
+        let starting = start(&*sandbox, "exec sleep 1000");
+        let killing = async {
+            tokio::task::yield_now().await;
+            kill(helper);
+        };
+        let (started, ()) = tokio::join!(starting, killing);
+        assert_eq!(started.end().await.0.ending, Ending::Signal(9));
+        sandbox.close().await;
+    });
+}
+
 /// The helper's child above who has this argument.
 fn keeper_of(unique: &str, helper: i32) -> i32 {
     let parent = |pid: i32| -> i32 {

@@ -9,9 +9,10 @@ use stint_api::index_set::IndexSet;
 use thiserror::Error;
 use tokio::time::sleep;
 
-use super::calls::{CallError, Calls};
 use super::manifests::{Beside, Manifests, Written};
-use super::overrides::{completions, left_out};
+use super::overrides::left_out;
+use crate::calls::{CallError, Calls};
+use crate::progress::completions;
 
 /// How often it is looked whether an old Job is gone.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);

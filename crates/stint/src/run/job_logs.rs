@@ -1,13 +1,24 @@
 //! What the containers of Jobs print, line by line, with the Job and the index in front.
+//!
+//! The API tells of the latest run of a container and of the one before. A container that is
+//! started again soon may be at its next run when the log of one is asked for: so both are read,
+//! and by the times of the lines it is known what was read before.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::AsyncBufReadExt;
 use http::Request;
 use kube::Client;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
+use tokio::sync::{Semaphore, oneshot};
+use tokio::time::sleep;
 
-use super::pod_sight::PodSight;
+use super::screen::Screen;
+use crate::pod_sight::{PodSight, Stage};
+use crate::printable::{MAX_MESSAGE_CHARS, printable};
+use crate::recent::Recent;
 
 /// Lines on their way; what waits stays in the log files.
 const MAX_WAITING: usize = 256;
@@ -15,68 +26,300 @@ const MAX_WAITING: usize = 256;
 /// The longest line that is held; a longer one is shown in pieces.
 const MAX_LINE_BYTES: usize = 64 << 10;
 
+/// How many logs are read at once: twice as many as Pods run at once, if nobody says otherwise.
+const MAX_FOLLOWED: usize = 2_000;
+
+/// How many logs wait to be read: twice as many as there are of Pods that have ended.
+const MAX_QUEUED: usize = 10_000;
+
+/// How often a log is asked for, and the first wait in between, doubled each time.
+const MAX_TRIES: u32 = 6;
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+
+/// How many runs of a container it is remembered of what was read.
+const MAX_SPANS: usize = 4;
+
 /// Follows the logs of containers as they begin.
 pub(crate) struct JobLogs {
-    client: Client,
-    begun: HashSet<(String, String)>,
-    lines: Sender<Vec<u8>>,
+    /// The Pods that have not ended, and of each container the number of its next run.
+    begun: HashMap<String, HashMap<String, Begun>>,
+    /// The Pods that have ended: nothing of them begins any more.
+    over: Recent,
+    runs: Sender<Run>,
+    screen: Screen,
+    is_left_out_told: bool,
+}
+
+#[derive(Default)]
+struct Begun {
+    next_run: u32,
+    /// What was read of the runs before, once it is.
+    before: Option<oneshot::Receiver<Spans>>,
 }
 
 impl JobLogs {
     /// And where the lines come from.
-    pub(crate) fn new(client: Client) -> (Self, Receiver<Vec<u8>>) {
+    pub(crate) fn new(client: Client, screen: Screen) -> (Self, Receiver<Vec<u8>>) {
         let (lines, received) = channel(MAX_WAITING);
-        (JobLogs { client, begun: HashSet::new(), lines }, received)
+        let (runs, wanted) = channel(MAX_QUEUED);
+        tokio::spawn(follow_all(client, wanted, lines, screen.clone()));
+        let begun = HashMap::new();
+        let over = Recent::default();
+        (JobLogs { begun, over, runs, screen, is_left_out_told: false }, received)
     }
 
-    /// A Pod of a Job was seen.
-    pub(crate) fn observe(&mut self, pod: &PodSight, title: &str) {
-        for container in pod.begun_containers() {
-            let key = (pod.uid().to_owned(), container.to_owned());
-            if !self.begun.insert(key) {
+    /// A Pod of a Job was seen, or was seen for the last time.
+    pub(crate) fn observe(&mut self, pod: &PodSight, is_gone: bool, title: &str) {
+        if is_gone {
+            self.begun.remove(pod.uid());
+            self.over.remove(pod.uid());
+            return;
+        }
+        if self.over.contains(pod.uid()) {
+            return;
+        }
+        for (container, number) in pod.begun_containers() {
+            let of_pod = self.begun.entry(pod.uid().to_owned()).or_default();
+            let begun = of_pod.entry(container.to_owned()).or_default();
+            if begun.next_run > number {
                 continue;
             }
-            let prefix = match pod.index() {
-                Some(index) => format!("[{title}/{index}] "),
-                None => format!("[{}] ", pod.name()),
-            };
-            let (namespace, name) = (pod.namespace(), pod.name());
-            let path = format!(
-                "/api/v1/namespaces/{namespace}/pods/{name}/log?follow=true&container={container}"
-            );
-            tokio::spawn(follow(self.client.clone(), path, prefix, self.lines.clone()));
+            begun.next_run = number + 1;
+            let (read, after) = oneshot::channel();
+            let before = begun.before.replace(after);
+            let run = Run::new(pod, container, title, before, read);
+            if self.runs.try_send(run).is_err() && !self.is_left_out_told {
+                self.is_left_out_told = true;
+                let text = "what some Pods print is left out here, as it is read too slowly\n";
+                self.screen.say(text.to_owned());
+            }
+        }
+        if matches!(pod.stage(), Stage::Succeeded | Stage::Failed) {
+            self.begun.remove(pod.uid());
+            self.over.insert(pod.uid());
         }
     }
 }
 
-async fn follow(client: Client, path: String, prefix: String, lines: Sender<Vec<u8>>) {
-    let Ok(request) = Request::get(path).body(Vec::new()) else { return };
-    let Ok(log) = client.request_stream(request).await else { return };
+/// Follows what is asked for, so many at once.
+async fn follow_all(
+    client: Client,
+    mut wanted: Receiver<Run>,
+    lines: Sender<Vec<u8>>,
+    screen: Screen,
+) {
+    let places = Arc::new(Semaphore::new(MAX_FOLLOWED));
+    while let Some(run) = wanted.recv().await {
+        let place = places.clone().acquire_owned().await.expect("it is never closed");
+        let (client, lines, screen) = (client.clone(), lines.clone(), screen.clone());
+        tokio::spawn(async move {
+            run.follow(&client, &lines, &screen).await;
+            drop(place);
+        });
+    }
+}
+
+/// A run of a container.
+struct Run {
+    path: String,
+    prefix: String,
+    may_restart: bool,
+    before: Option<oneshot::Receiver<Spans>>,
+    read: oneshot::Sender<Spans>,
+}
+
+/// Why a log was not read to its end.
+enum Cut {
+    Failed(kube::Error),
+    Broken(std::io::Error),
+    /// Nobody wants the lines any more.
+    Unwanted,
+}
+
+impl Run {
+    fn new(
+        pod: &PodSight,
+        container: &str,
+        title: &str,
+        before: Option<oneshot::Receiver<Spans>>,
+        read: oneshot::Sender<Spans>,
+    ) -> Self {
+        let (namespace, name) = (pod.namespace(), pod.name());
+        let prefix = match pod.index() {
+            Some(index) => format!("[{title}/{index}] "),
+            None => format!("[{name}] "),
+        };
+        let path = format!(
+            "/api/v1/namespaces/{namespace}/pods/{name}/log?timestamps=true&container={container}"
+        );
+        Run { path, prefix, may_restart: pod.may_restart(), before, read }
+    }
+
+    async fn follow(self, client: &Client, lines: &Sender<Vec<u8>>, screen: &Screen) {
+        let Run { path, prefix, may_restart, before, read } = self;
+        let mut spans = match before {
+            Some(before) => before.await.unwrap_or_default(),
+            None => Spans::default(),
+        };
+        if may_restart {
+            // There may be none.
+            let path = format!("{path}&previous=true");
+            let _ = copy(client, &path, &prefix, lines, &mut spans).await;
+        }
+        let path = format!("{path}&follow=true");
+        let mut pause = FIRST_PAUSE;
+        for number in 1..=MAX_TRIES {
+            let why = match copy(client, &path, &prefix, lines, &mut spans).await {
+                Ok(()) => break,
+                Err(Cut::Unwanted) => return,
+                Err(Cut::Failed(kube::Error::Api(status))) => {
+                    let is_final = status.code == 404 || number == MAX_TRIES;
+                    is_final.then_some(status.message)
+                }
+                Err(Cut::Failed(error)) => (number == MAX_TRIES).then(|| error.to_string()),
+                Err(Cut::Broken(error)) => (number == MAX_TRIES).then(|| error.to_string()),
+            };
+            if let Some(why) = why {
+                let why = printable(&why, MAX_MESSAGE_CHARS);
+                screen.say(format!("{prefix}its log cannot be shown: {why}\n"));
+                break;
+            }
+            sleep(pause).await;
+            pause *= 2;
+        }
+        let _ = read.send(spans);
+    }
+}
+
+/// The times between which lines were read: from the first to the last of each run.
+#[derive(Debug, Default)]
+struct Spans {
+    all: Vec<(Vec<u8>, Vec<u8>)>,
+}
+
+impl Spans {
+    /// Times have the same form always, so that their bytes have the order of the times.
+    fn contains(&self, time: &[u8]) -> bool {
+        self.all.iter().any(|(first, last)| (first.as_slice()..=last.as_slice()).contains(&time))
+    }
+
+    fn add(&mut self, span: Option<(Vec<u8>, Vec<u8>)>) {
+        self.all.extend(span);
+        if self.all.len() > MAX_SPANS {
+            self.all.remove(0);
+        }
+    }
+}
+
+/// Passes on the lines of a log that were not read before.
+async fn copy(
+    client: &Client,
+    path: &str,
+    prefix: &str,
+    lines: &Sender<Vec<u8>>,
+    spans: &mut Spans,
+) -> Result<(), Cut> {
+    let request = Request::get(path).body(Vec::new()).expect("the path is one");
+    let log = client.request_stream(request).await.map_err(Cut::Failed)?;
     let mut log = std::pin::pin!(log);
-    let mut line = prefix.clone().into_bytes();
-    loop {
+    let mut text = LogText { prefix, before: spans, read: None, is_within: false, is_known: false };
+    let mut line = Vec::new();
+    let cut = loop {
         let piece = match log.fill_buf().await {
-            Ok(piece) if !piece.is_empty() => piece,
-            _ => break,
+            Ok([]) => break Ok(()),
+            Ok(piece) => piece,
+            Err(error) => break Err(Cut::Broken(error)),
         };
         let end = piece.iter().position(|byte| *byte == b'\n');
         let room = MAX_LINE_BYTES.saturating_sub(line.len()).max(1);
         let taken = end.map_or(piece.len(), |end| end + 1).min(room);
         line.extend_from_slice(&piece[..taken]);
         log.consume_unpin(taken);
-        let is_whole = line.last() == Some(&b'\n');
-        if is_whole || line.len() >= MAX_LINE_BYTES {
-            if !is_whole {
-                line.push(b'\n');
-            }
-            if lines.send(std::mem::replace(&mut line, prefix.clone().into_bytes())).await.is_err()
-            {
-                return;
+        let is_ready = line.last() == Some(&b'\n') || line.len() >= MAX_LINE_BYTES;
+        if is_ready && let Some(shown) = text.take(&mut line) {
+            lines.send(shown).await.map_err(|_| Cut::Unwanted)?;
+        }
+    };
+    if !line.is_empty()
+        && let Some(shown) = text.take(&mut line)
+    {
+        lines.send(shown).await.map_err(|_| Cut::Unwanted)?;
+    }
+    let read = text.read;
+    spans.add(read);
+    cut
+}
+
+/// The lines of a log, each with its time in front; a long one comes in pieces.
+struct LogText<'a> {
+    prefix: &'a str,
+    before: &'a Spans,
+    /// The first and the last time of what is new.
+    read: Option<(Vec<u8>, Vec<u8>)>,
+    /// Whether a line goes on, and whether it was read before.
+    is_within: bool,
+    is_known: bool,
+}
+
+impl LogText<'_> {
+    /// What is shown of a line or of a piece of one; nothing if that was before.
+    fn take(&mut self, line: &mut Vec<u8>) -> Option<Vec<u8>> {
+        let line = std::mem::take(line);
+        let mut text = line.as_slice();
+        if !self.is_within
+            && let Some(end) = line.iter().position(|byte| *byte == b' ')
+        {
+            let time = &line[..end];
+            text = &line[end + 1..];
+            self.is_known = self.before.contains(time);
+            if !self.is_known {
+                let (_, last) = self.read.get_or_insert_with(|| (time.to_vec(), time.to_vec()));
+                time.clone_into(last);
             }
         }
+        let is_whole = text.last() == Some(&b'\n');
+        self.is_within = !is_whole;
+        if self.is_known {
+            return None;
+        }
+        let mut shown = self.prefix.as_bytes().to_vec();
+        shown.extend_from_slice(text);
+        if !is_whole {
+            shown.push(b'\n');
+        }
+        Some(shown)
     }
-    if line.len() > prefix.len() {
-        line.push(b'\n');
-        let _ = lines.send(line).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_read_before_is_not_shown_again() {
+        let mut before = Spans::default();
+        let at = |second: u32| format!("2030-01-01T00:00:{second:02}.000000000Z");
+        before.add(Some((at(3).into_bytes(), at(5).into_bytes())));
+        let mut text = LogText {
+            prefix: "[a] ",
+            before: &before,
+            read: None,
+            is_within: false,
+            is_known: false,
+        };
+        let mut shown = Vec::new();
+        for second in 1..8 {
+            // A line that is too long comes in two pieces.
+            let mut first = format!("{} line {second}", at(second)).into_bytes();
+            let mut second = b"and more\n".to_vec();
+            shown.extend([text.take(&mut first), text.take(&mut second)].into_iter().flatten());
+        }
+        let shown = String::from_utf8(shown.concat()).expect("it is text");
+        let numbers: Vec<&str> =
+            shown.lines().filter_map(|line| line.strip_prefix("[a] line ")).collect();
+        assert_eq!(numbers, ["1", "2", "6", "7"]);
+        assert_eq!(shown.matches("[a] and more\n").count(), 4);
+        let (first, last) = text.read.expect("there is something new");
+        assert_eq!((first, last), (at(1).into_bytes(), at(7).into_bytes()));
     }
 }

@@ -4,6 +4,8 @@ use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{Container, EnvVar};
 use stint_api::index_set::IndexSet;
 
+use crate::progress::completions;
+
 /// Sets how many Pods run at once.
 pub(crate) fn set_parallelism(job: &mut Job, parallelism: i32) {
     job.spec.get_or_insert_default().parallelism = Some(parallelism);
@@ -56,12 +58,6 @@ pub(crate) fn left_out(job: &Job, wanted: &IndexSet) -> Result<IndexSet, String>
         )),
         _ => Ok(wanted.complement(completions)),
     }
-}
-
-/// How many completions a Job asks for; none if its Pods decide.
-pub(crate) fn completions(job: &Job) -> u32 {
-    let wanted = job.spec.as_ref().and_then(|spec| spec.completions).unwrap_or(0);
-    u32::try_from(wanted).unwrap_or(0)
 }
 
 #[cfg(test)]

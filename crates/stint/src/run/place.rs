@@ -1,13 +1,14 @@
 //! Where a run keeps its objects and logs, and what is left of them.
 
-use std::fs::{self, File};
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use stint_local::Storage;
+use stint_store::FileLock;
 use tempfile::TempDir;
 
 use super::summary::Logs;
-use crate::place::{PODS, PlaceError, STORE, take_folder, temporary_folder};
+use crate::place::{PODS, PlaceError, STORE, remove_folder, take_folder, temporary_folder};
 
 /// The logs within the folder of the node.
 const LOGS: &str = "logs";
@@ -15,7 +16,7 @@ const LOGS: &str = "logs";
 /// A place for one run.
 pub(crate) enum Place {
     /// A data folder, and the lock on it.
-    Data { folder: PathBuf, _lock: File },
+    Data { folder: PathBuf, _lock: FileLock },
     /// A folder that is gone at the end.
     Temporary(TempDir),
 }
@@ -68,6 +69,8 @@ impl Place {
         let is_empty = fs::read_dir(&logs).map_or(true, |mut entries| entries.next().is_none());
         let moved = folder.path().join(LOGS);
         if !keeps_logs || is_empty || fs::rename(&logs, &moved).is_err() {
+            // Nobody can do more about what cannot be removed.
+            let _ = remove_folder(&folder.keep());
             return Logs::Gone;
         }
         let folder = folder.keep();

@@ -1,27 +1,13 @@
 //! What came of a run, for a person who wants to know what to do next. Text made from values.
 
-use std::fmt::Write;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use stint_api::index_set::IndexSet;
-
-use super::progress::{End, Failure, JobProgress};
-use super::words;
-use crate::color::{Painter, Style};
+use crate::color::Painter;
+use crate::job_text::{self, Tail};
 use crate::printable::{MAX_MESSAGE_CHARS, printable};
-
-/// Most failures that are shown with their last lines.
-pub(crate) const MAX_SHOWN_FAILURES: usize = 3;
-
-/// How many lines of a log are shown.
-pub(crate) const TAIL_LINES: usize = 5;
-
-/// Most characters of a line of a log: two lines of a terminal.
-const MAX_LINE_CHARS: usize = 160;
-
-/// A failure and the last lines that its container wrote.
-pub(crate) type Tail = (Failure, Vec<String>);
+use crate::progress::{End, JobProgress};
+use crate::words;
 
 /// What became of the logs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,89 +22,26 @@ pub(crate) enum Logs {
 
 /// The summary of one Job.
 pub(crate) fn of_job(job: &JobProgress, tails: &[Tail], painter: Painter, now: Instant) -> String {
-    let mut text = headline(job, painter, now);
-    let mut row = |name: &str, value: &str| {
-        writeln!(text, "  {name:<10} {value}").expect("writing into a string cannot fail");
-    };
-    let (succeeded, failed) = job.pods();
-    if job.is_indexed() {
-        let completed = job.completed_indexes();
-        let total = job.counts().total.unwrap_or(0);
-        row("completed", &format!("{} of {total}{}", completed.count(), listed(&completed)));
-        let failed = job.failed_indexes();
-        if !failed.is_empty() {
-            row("failed", &format!("{}{}", failed.count(), listed(&failed)));
-        }
-        if !job.preset.is_empty() {
-            let note = format!("{}{}", job.preset.count(), listed(&job.preset));
-            row("left out", &format!("{note}: counted as completed before this run"));
-        }
-    }
-    let retries = match job.retries {
-        0 => String::new(),
-        1 => "; 1 retry".to_owned(),
-        count => format!("; {count} retries"),
-    };
-    row("Pods", &format!("{succeeded} succeeded, {failed} failed{retries}"));
+    let mut text = job_text::headline(job, &words::time(job.elapsed(now)), painter);
+    text += &job_text::count_rows(job);
     if job.slowest().len() > 1 {
         let slowest: Vec<String> = job
             .slowest()
             .iter()
             .map(|it| format!("{} {}", it.what, words::time(it.time)))
             .collect();
-        row("slowest", &slowest.join(", "));
+        text += &job_text::row("slowest", &slowest.join(", "));
     }
     if let Some(waits) = job.waits().filter(|_| job.end() == End::Unfinished) {
-        row("waiting", &format!("{}: {}", waits.what, printable(&waits.why, MAX_MESSAGE_CHARS)));
+        let why = printable(&waits.why, MAX_MESSAGE_CHARS);
+        text += &job_text::row("waiting", &format!("{}: {why}", waits.what));
     }
     for tail in tails {
-        text += &failure(tail);
+        text += &job_text::failure(tail);
     }
     let rest = job.failures().count().saturating_sub(tails.len());
     if rest > 0 && job.end() != End::Complete {
-        writeln!(text, "  … and {rest} more").expect("as above");
-    }
-    text
-}
-
-fn headline(job: &JobProgress, painter: Painter, now: Instant) -> String {
-    let title = painter.paint(Style::Message, &job.title);
-    let elapsed = words::time(job.elapsed(now));
-    match job.end() {
-        End::Complete => {
-            let word = painter.paint(Style::Frame, "Complete");
-            format!("{title}: {word} in {elapsed}\n")
-        }
-        End::Failed => {
-            let word = painter.paint(Style::Error, "Failed");
-            let why = job.why().map(|condition| {
-                let reason = condition.reason.as_deref().unwrap_or("no reason");
-                format!(": {reason}: {}", condition.message.as_deref().unwrap_or(""))
-            });
-            let why = printable(&why.unwrap_or_default(), MAX_MESSAGE_CHARS);
-            format!("{title}: {word} after {elapsed}{why}\n")
-        }
-        End::Unfinished => {
-            let word = painter.paint(Style::Warning, "not finished");
-            let gone = if job.is_gone { ": it was deleted" } else { "" };
-            format!("{title}: {word} after {elapsed}{gone}\n")
-        }
-    }
-}
-
-fn listed(set: &IndexSet) -> String {
-    if set.is_empty() { String::new() } else { format!(": {}", words::indexes(set)) }
-}
-
-fn failure((failure, lines): &Tail) -> String {
-    let container = failure.container.as_ref().map(|name| format!(" in container {name}"));
-    let times =
-        if failure.times > 1 { format!(", {} times", failure.times) } else { String::new() };
-    let why = printable(&failure.why, MAX_MESSAGE_CHARS);
-    let container = container.unwrap_or_default();
-    let mut text = format!("  {} failed: {why}{container}{times}\n", failure.what());
-    for line in lines {
-        text += &format!("    | {}\n", printable(line, MAX_LINE_CHARS));
+        text += &format!("  … and {rest} more\n");
     }
     text
 }
@@ -175,9 +98,10 @@ pub(crate) fn advice(logs: &Logs, next: Next, files: &str) -> String {
 mod tests {
     use k8s_openapi::api::batch::v1::Job;
     use serde_json::json;
+    use stint_api::index_set::IndexSet;
 
     use super::*;
-    use crate::run::progress::Progress;
+    use crate::progress::{Failure, Progress};
 
     #[test]
     fn a_failed_job_says_what_failed_and_why() {

@@ -1,13 +1,14 @@
 //! What is shown while Jobs run: bars on a terminal, a line for each change elsewhere.
 
-use std::io::{self, Write};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use super::progress::{Change, Progress};
-use super::words;
+use super::screen::Screen;
 use crate::printable::{MAX_MESSAGE_CHARS, printable};
+use crate::progress::{Change, Progress};
+use crate::words;
 
 /// Most Jobs with a bar of their own: what fits on a small terminal.
 const MAX_BARS: usize = 12;
@@ -32,7 +33,7 @@ pub(crate) enum View {
     /// Bars that redraw themselves.
     Live(Live),
     /// A line for each change.
-    Plain(Plain),
+    Plain(Plain, Screen),
 }
 
 impl View {
@@ -41,14 +42,15 @@ impl View {
         is_quiet: bool,
         is_terminal: bool,
         progress: &Progress,
+        screen: Screen,
         now: Instant,
     ) -> Self {
         if is_quiet {
             View::Quiet
         } else if is_terminal {
-            View::Live(Live::new(progress))
+            View::Live(Live::new(progress, screen))
         } else {
-            View::Plain(Plain::new(progress, now))
+            View::Plain(Plain::new(progress, now), screen)
         }
     }
 
@@ -56,9 +58,9 @@ impl View {
     pub(crate) fn show(&mut self, change: &Change, progress: &Progress, now: Instant) {
         match self {
             View::Quiet | View::Live(_) => {}
-            View::Plain(plain) => {
+            View::Plain(plain, screen) => {
                 if let Some(line) = plain.line(change, progress, now) {
-                    say(&line);
+                    screen.say(line);
                 }
             }
         }
@@ -67,7 +69,7 @@ impl View {
     /// Time has passed; `tail` is what the latest failure wrote last.
     pub(crate) fn tick(&mut self, progress: &Progress, tail: &[String], now: Instant) {
         match self {
-            View::Quiet | View::Plain(_) => {}
+            View::Quiet | View::Plain(..) => {}
             View::Live(live) => live.draw(progress, tail, now),
         }
     }
@@ -77,18 +79,19 @@ impl View {
         matches!(self, View::Live(_))
     }
 
-    /// Writes a line of a log, without harm to what is shown.
-    pub(crate) fn print(&self, write: impl FnOnce()) {
+    /// What redraws itself, for others who write to the terminal.
+    pub(crate) fn bars(&self) -> Option<MultiProgress> {
         match self {
-            View::Quiet | View::Plain(_) => write(),
-            View::Live(live) => live.all.suspend(write),
+            View::Quiet | View::Plain(..) => None,
+            View::Live(live) => Some(live.all.clone()),
         }
     }
 
     /// Takes away what redraws itself.
     pub(crate) fn close(&mut self) {
         if let View::Live(live) = self {
-            let _ = live.all.clear();
+            let all = live.all.clone();
+            live.screen.draw(move || drop(all.clear()));
         }
         *self = View::Quiet;
     }
@@ -97,18 +100,23 @@ impl View {
 /// Bars on a terminal.
 pub(crate) struct Live {
     all: MultiProgress,
-    bars: Vec<ProgressBar>,
+    bars: Arc<Bars>,
+    screen: Screen,
+}
+
+struct Bars {
+    jobs: Vec<ProgressBar>,
     /// The latest failure, and a line for each of its last.
     failure: ProgressBar,
     tail: Vec<ProgressBar>,
 }
 
 impl Live {
-    fn new(progress: &Progress) -> Self {
+    fn new(progress: &Progress, screen: Screen) -> Self {
         let all = MultiProgress::with_draw_target(ProgressDrawTarget::stderr_with_hz(10));
         let shown = progress.jobs().iter().take(MAX_BARS);
         let width = shown.clone().map(|job| job.title.chars().count()).max().unwrap_or(0).min(30);
-        let bars = shown
+        let jobs = shown
             .map(|job| {
                 let bar = all.add(ProgressBar::new(job.counts().total.unwrap_or(0)));
                 bar.set_style(style("{prefix} [{bar:16}] {wide_msg}").progress_chars("=> "));
@@ -123,29 +131,26 @@ impl Live {
         };
         let failure = line();
         let tail = (0..MAX_TAIL_LINES).map(|_| line()).collect();
-        Live { all, bars, failure, tail }
+        Live { all, bars: Arc::new(Bars { jobs, failure, tail }), screen }
     }
 
     fn draw(&self, progress: &Progress, tail: &[String], now: Instant) {
-        for (bar, job) in self.bars.iter().zip(progress.jobs()) {
-            let counts = job.counts();
-            let elapsed = job.elapsed(now);
-            let pace = words::pace(&counts, elapsed).map(|pace| format!(", {pace}"));
-            bar.set_position(counts.done);
-            bar.set_message(format!(
-                "{}{}, {}",
-                words::counts(&counts),
-                pace.unwrap_or_default(),
-                words::time(elapsed)
-            ));
-        }
-        let hidden = progress.jobs().len().saturating_sub(self.bars.len());
+        let shown = progress.jobs().iter().take(self.bars.jobs.len());
+        let jobs: Vec<(u64, String)> = shown
+            .map(|job| {
+                let (counts, elapsed) = (job.counts(), job.elapsed(now));
+                let pace = words::pace(&job.counts_of_this_run(), elapsed);
+                let pace = pace.map(|pace| format!(", {pace}")).unwrap_or_default();
+                let (counted, time) = (words::counts(&counts), words::time(elapsed));
+                (counts.done, format!("{counted}{pace}, {time}"))
+            })
+            .collect();
+        let hidden = progress.jobs().len().saturating_sub(jobs.len());
         let rest = (hidden > 0).then(|| format!("… and {hidden} more Jobs"));
-        let latest = progress.jobs().iter().rev().find_map(|job| {
-            let failure = job.latest_failure()?;
+        let latest = progress.latest_failure().map(|(job, failure)| {
             let (title, what) = (printable(&job.title, 30), failure.what());
             let why = printable(&failure.why, MAX_TAIL_CHARS);
-            Some(format!("{title}: {what} failed: {why}"))
+            format!("{title}: {what} failed: {why}")
         });
         let waits = progress.jobs().iter().find_map(|job| {
             let waits = job.waits()?;
@@ -153,13 +158,26 @@ impl Live {
             Some(format!("{}: {} waits: {why}", printable(&job.title, 30), waits.what))
         });
         let lines: Vec<String> = waits.into_iter().chain(latest).chain(rest).collect();
-        self.failure.set_message(lines.join("; "));
-        let last = &tail[tail.len().saturating_sub(self.tail.len())..];
-        for (bar, line) in self.tail.iter().zip(last) {
-            bar.set_message(format!("  | {}", printable(line, MAX_TAIL_CHARS)));
+        let failure = lines.join("; ");
+        let last = &tail[tail.len().saturating_sub(self.bars.tail.len())..];
+        let tail: Vec<String> =
+            last.iter().map(|line| format!("  | {}", printable(line, MAX_TAIL_CHARS))).collect();
+        let bars = self.bars.clone();
+        self.screen.draw(move || bars.show(jobs, failure, tail));
+    }
+}
+
+impl Bars {
+    /// Draws them, which takes as long as the terminal does.
+    fn show(&self, jobs: Vec<(u64, String)>, failure: String, tail: Vec<String>) {
+        for (bar, (done, message)) in self.jobs.iter().zip(jobs) {
+            bar.set_position(done);
+            bar.set_message(message);
         }
-        for bar in self.tail.iter().skip(last.len()) {
-            bar.set_message("");
+        self.failure.set_message(failure);
+        let nothing = std::iter::repeat_with(String::new);
+        for (bar, line) in self.tail.iter().zip(tail.into_iter().chain(nothing)) {
+            bar.set_message(line);
         }
     }
 }
@@ -227,19 +245,14 @@ impl Plain {
     }
 }
 
-fn say(text: &str) {
-    // If that fails there is nowhere left to say so.
-    let _ = io::stderr().lock().write_all(text.as_bytes());
-}
-
 #[cfg(test)]
 mod tests {
     use k8s_openapi::api::batch::v1::Job;
     use serde_json::json;
     use stint_api::index_set::IndexSet;
 
-    use super::super::progress::Failure;
     use super::*;
+    use crate::progress::Failure;
 
     fn progress(now: Instant) -> Progress {
         let job: Job = serde_json::from_value(json!({

@@ -89,3 +89,45 @@ fn objects_are_printed_as_they_were_asked_for_and_nothing_else() {
     assert!(yaml.starts_with("apiVersion: batch/v1\nkind: Job\n"), "{yaml}");
     assert!(yaml.contains("  succeeded: 1\n"), "{yaml}");
 }
+
+#[test]
+fn what_an_index_wrote_that_failed_is_shown_even_if_its_log_is_gone_by_then() {
+    let bench = Bench::new();
+    // The second waits until the first has failed, for longer than anybody needs to read its
+    // log, and removes that.
+    let script = format!(
+        "if [ $JOB_COMPLETION_INDEX = 0 ]; then echo the reason; exit 7; fi; \
+         sleep 1; until rm -r {}/stint-*/node/logs/default_early-0-*; do sleep 1; done",
+        bench.path("tmp")
+    );
+    let job = indexed("early", 2, "  backoffLimitPerIndex: 0", &script);
+    let job = job.replace("parallelism: 8", "parallelism: 1");
+    let ended = bench.run(&[&bench.file("job.yaml", &job)]);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    let said = "index 0 failed: exit code 7 in container main\n    | the reason\n";
+    assert!(ended.stderr.contains(said), "{}", ended.stderr);
+}
+
+#[test]
+fn every_run_of_a_container_is_shown_and_counted_as_a_retry() {
+    let bench = Bench::new();
+    let count = bench.path("count");
+    let script = format!("echo x >> {count}; n=$(wc -l < {count}); echo run $((n)); test $n -ge 3");
+    let job = indexed("again", 1, "", &script).replace("Policy: Never", "Policy: OnFailure");
+    let ended = bench.run(&["--logs", &bench.file("job.yaml", &job)]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let runs = "[again/0] run 1\n[again/0] run 2\n[again/0] run 3\n";
+    assert_eq!(ended.stdout, runs, "{}", ended.stderr);
+    assert!(ended.stderr.contains("1 succeeded, 0 failed; 2 retries\n"), "{}", ended.stderr);
+}
+
+#[test]
+fn what_is_asked_for_and_not_held_is_noted_once() {
+    let bench = Bench::new();
+    let (hello, env) = (example("hello.yaml"), example("env.yaml"));
+    let ended = bench.run(&["-o", "name", &hello, &env]);
+    assert_eq!(ended.stderr.matches("note: images are not used").count(), 1, "{}", ended.stderr);
+    assert_eq!(ended.stdout, "job.batch/hello\njob.batch/env\n");
+    let ended = bench.run(&["-q", &hello]);
+    assert!(!ended.stderr.contains("note: "), "{}", ended.stderr);
+}

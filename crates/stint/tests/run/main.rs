@@ -1,7 +1,9 @@
 //! `stint run` as its users meet it: the real binary, real processes.
 
 mod ends;
+mod examples;
 mod indexes;
+#[path = "../kit/mod.rs"]
 mod kit;
 mod manifests;
 mod stopping;

@@ -50,12 +50,14 @@ fn what_cannot_be_run_is_refused_with_a_reason_and_runs_nothing() {
     let bench = Bench::new();
     let wrong = indexed("a", 1, "  paralelism: 2", "true");
     let suspended = indexed("a", 1, "  suspend: true", "true");
+    let idle = indexed("a", 1, "", "true").replace("parallelism: 8", "parallelism: 0");
     let beside = |object: &str| format!("{}---\n{object}\n", indexed("a", 1, "", "echo ran"));
     let pod = beside("{apiVersion: v1, kind: Pod, metadata: {name: p}}");
     let map = beside("{apiVersion: v1, kind: ConfigMap, metadata: {name: c}, dat: {}}");
     let rows = [
         (wrong.as_str(), "did you mean \"parallelism\"?"),
         (&suspended, "spec.suspend: true"),
+        (&idle, "with --parallelism"),
         (&pod, "document 2: stint run does not run a Pod"),
         (&map, "unknown field \"dat\""),
         ("{apiVersion: v1, kind: ConfigMap, metadata: {name: c}}", "there is no Job in"),
@@ -67,6 +69,8 @@ fn what_cannot_be_run_is_refused_with_a_reason_and_runs_nothing() {
         assert!(ended.stderr.contains(said), "{said}: {}", ended.stderr);
     }
     assert!(bench.left().is_empty(), "{:?}", bench.left());
+    let ended = bench.run(&["--parallelism", "1", &bench.file("job.yaml", &idle)]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
 }
 
 #[test]

@@ -1,6 +1,10 @@
 //! Runs that are stopped before their Jobs have ended.
 
-use rustix::process::Signal;
+use std::io::{BufRead, BufReader};
+use std::process::Child;
+
+use rustix::io::ioctl_fionread;
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::kit::{Bench, eventually, indexed, is_anybody_marked};
 
@@ -59,7 +63,9 @@ fn a_run_that_was_stopped_goes_on_in_its_data_folder() {
     let script = format!(
         "[ $JOB_COMPLETION_INDEX = 0 ] || [ -e {gate} ] || {{ echo ready; sleep 3600; }}; echo done"
     );
-    let file = bench.file("job.yaml", &indexed("goes-on", 2, "", &script));
+    // It has no retry to lose: that it was stopped is not its failure.
+    let job = indexed("goes-on", 2, "  backoffLimitPerIndex: 0", &script);
+    let file = bench.file("job.yaml", &job);
     let data = bench.path("data");
     let run = bench.start(&["--data-dir", &data, &file], "ready");
     run.signal(Signal::TERM);
@@ -72,6 +78,21 @@ fn a_run_that_was_stopped_goes_on_in_its_data_folder() {
     assert!(ended.stderr.contains("goes on where an earlier run left it"), "{}", ended.stderr);
     let status = &ended.json()["status"];
     assert_eq!((&status["succeeded"], &status["completedIndexes"]), (&2.into(), &"0,1".into()));
+    assert!(status["failed"].is_null(), "{status}");
+}
+
+#[test]
+fn what_a_stop_has_ended_can_be_counted_as_kubernetes_does() {
+    let bench = Bench::new();
+    let job = indexed("counts", 1, "  backoffLimitPerIndex: 0", "echo ready; sleep 3600");
+    let file = bench.file("job.yaml", &job);
+    let data = bench.path("data");
+    let run = bench.start(&["--data-dir", &data, "--count-interrupted-pods", &file], "ready");
+    run.signal(Signal::TERM);
+    assert_eq!(run.end().code, Some(130));
+    let ended = bench.run(&["--data-dir", &data, "--count-interrupted-pods", "-o", "json", &file]);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert_eq!(ended.json()["status"]["failedIndexes"], "0");
 }
 
 #[test]
@@ -80,11 +101,157 @@ fn what_a_pod_waits_for_in_vain_is_told() {
     let job = indexed("hungry", 1, "", "true");
     let large = format!("{job}        resources: {{requests: {{cpu: 100k}}}}\n");
     let missing = format!("{job}        envFrom: [{{configMapRef: {{name: nowhere}}}}]\n");
-    for (job, said) in [(large, "Unschedulable"), (missing, "\"nowhere\" not found")] {
-        let ended = bench.run(&["--timeout", "3s", &bench.file("job.yaml", &job)]);
+    let volume = |source: &str| format!("{job}      volumes: [{{name: v, {source}}}]\n");
+    let rows = [
+        (large, "Unschedulable"),
+        (missing, "\"nowhere\" not found"),
+        (volume("configMap: {name: nowhere}"), "FailedMount"),
+        (volume("secret: {secretName: nowhere}"), "\"nowhere\" not found"),
+    ];
+    for (job, said) in rows {
+        let ended = bench.run(&["--timeout", "5s", &bench.file("job.yaml", &job)]);
         assert_eq!(ended.code, Some(124), "{ended:?}");
         assert!(ended.stderr.contains("hungry: index 0 waits: "), "{}", ended.stderr);
         assert!(ended.stderr.contains("  waiting    index 0: "), "{}", ended.stderr);
         assert!(ended.stderr.contains(said), "{said}: {}", ended.stderr);
     }
+}
+
+#[test]
+fn a_volume_that_can_never_be_there_fails_its_pod() {
+    let bench = Bench::new();
+    let job = indexed("hungry", 1, "  backoffLimit: 0", "true");
+    let job = format!("{job}      volumes: [{{name: v, nfs: {{server: a, path: /}}}}]\n");
+    let ended = bench.run(&[&bench.file("job.yaml", &job)]);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert!(ended.stderr.contains("nfs is not supported on this node"), "{}", ended.stderr);
+}
+
+/// A run whose standard output nobody reads. It is gone with the test.
+struct Unread {
+    child: Child,
+}
+
+impl Unread {
+    /// Starts it, and waits until its pipe is full: what is in it does not change any more.
+    fn start(bench: &Bench, arguments: &[&str]) -> Self {
+        let child = bench.command(arguments).spawn().expect("the binary starts");
+        let run = Unread { child };
+        let pipe = run.child.stdout.as_ref().expect("it is piped");
+        let (mut last, mut times) = (0, 0);
+        eventually("its output is full", || {
+            let count = ioctl_fionread(pipe).expect("it is a pipe");
+            times = if count == last { times + 1 } else { 0 };
+            last = count;
+            count >= 30_000 && times >= 20
+        });
+        run
+    }
+
+    fn interrupt(&self) {
+        let pid = Pid::from_child(&self.child);
+        kill_process(pid, Signal::INT).expect("it runs, or has ended just now");
+    }
+
+    /// Waits until it has ended: its exit code.
+    fn code(&mut self, meanwhile: impl Fn(&Self)) -> Option<i32> {
+        let mut status = None;
+        eventually("it ends", || {
+            status = self.child.try_wait().expect("it can be asked");
+            if status.is_none() {
+                meanwhile(self);
+            }
+            status.is_some()
+        });
+        status.and_then(|status| status.code())
+    }
+}
+
+impl Drop for Unread {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn the_time_is_limited_even_if_nobody_reads_the_logs() {
+    let bench = Bench::new();
+    let file = bench.file("job.yaml", &indexed("loud", 1, "", "yes $(printf '%099d' 0)"));
+    let mut run = Unread::start(&bench, &["--logs", "--timeout", "3s", &file]);
+    assert_eq!(run.code(|_| ()), Some(124));
+    assert!(bench.left().len() <= 1, "{:?}", bench.left());
+}
+
+#[test]
+fn interrupts_are_heard_even_if_nobody_reads_the_logs() {
+    let bench = Bench::new();
+    let script = "trap '' TERM; while :; do echo 0123456789012345678901234567890123456789; done";
+    let job = indexed("loud", 1, "", script);
+    let file = bench.file("job.yaml", &job.replace("PeriodSeconds: 1", "PeriodSeconds: 3600"));
+    let marker = format!("MARK={}", bench.path("unread"));
+    let mut run = Unread::start(&bench, &["--logs", "--set", &marker, &file]);
+    assert_eq!(run.code(Unread::interrupt), Some(130));
+    eventually("its Pods are gone", || !is_anybody_marked(&marker));
+    assert!(bench.left().is_empty(), "{:?}", bench.left());
+}
+
+#[test]
+fn an_interrupt_after_the_end_of_the_jobs_does_not_change_how_they_ended() {
+    let bench = Bench::new();
+    // Both have ended, and what they have printed is not read.
+    let script = "yes $(printf '%099d' 0) | head -n 2000";
+    let [one, two] = ["one", "two"].map(|name| indexed(name, 1, "", script));
+    let file = bench.file("job.yaml", &format!("{one}---\n{two}"));
+    let mut run = Unread::start(&bench, &["--logs", &file]);
+    let mut stderr = BufReader::new(run.child.stderr.take().expect("it is piped")).lines();
+    for _ in 0..2 {
+        let is_end = |line: &str| line.contains(": Complete in ");
+        assert!(stderr.any(|line| is_end(&line.expect("it is text"))), "it ended too early");
+    }
+    assert_eq!(run.code(Unread::interrupt), Some(0));
+    assert!(bench.left().is_empty(), "{:?}", bench.left());
+}
+
+#[test]
+fn nothing_is_left_by_a_second_interrupt_while_pods_write() {
+    let bench = Bench::new();
+    let script = "trap '' TERM; echo ready; i=0; \
+                  while :; do i=$((i+1)); mkdir -p /scratch/$((i%50)); echo $i > /scratch/$((i%50))/$i; done";
+    let job = indexed("writers", 6, "", script).replace("PeriodSeconds: 1", "PeriodSeconds: 3600")
+        + "        volumeMounts: [{name: scratch, mountPath: /scratch}]
+      volumes: [{name: scratch, emptyDir: {}}]
+";
+    let file = bench.file("job.yaml", &job);
+    let marker = format!("MARK={}", bench.path("writers"));
+    let mut run = bench.start(&["--set", &marker, &file], "ready");
+    run.signal(Signal::INT);
+    run.wait_for_line("Ctrl-C again");
+    run.signal(Signal::TERM);
+    let ended = run.end();
+    assert_eq!(ended.code, Some(130), "{ended:?}");
+    assert!(!is_anybody_marked(&marker));
+    assert!(bench.left().is_empty(), "{:?}", bench.left());
+}
+
+#[test]
+fn a_signal_that_was_ignored_from_the_start_stays_so() {
+    let bench = Bench::new();
+    let gate = bench.path("gate");
+    let script = format!("echo ready; until [ -e {gate} ]; do sleep 0.1; done");
+    let file = bench.file("job.yaml", &indexed("nohup", 1, "", &script));
+    let run = bench.start_ignoring("HUP INT", &[&file], "ready");
+    run.signal(Signal::HUP);
+    run.signal(Signal::INT);
+    bench.file("gate", "");
+    let ended = run.end();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let run = bench.start_ignoring(
+        "USR1",
+        &[&bench.file("job.yaml", &indexed("hung-up", 1, "", STUBBORN))],
+        "ready",
+    );
+    run.signal(Signal::HUP);
+    assert_eq!(run.end().code, Some(130));
 }

@@ -1,6 +1,10 @@
 //! `stint serve` as its users meet it: the real binary, on a socket, with the real kubectl.
 
+#[path = "../kit/mod.rs"]
+mod kit;
 mod kubectl;
+mod logs;
+mod look;
 mod pods;
 mod process;
-mod server;
+mod status;

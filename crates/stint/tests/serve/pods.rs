@@ -5,8 +5,7 @@ use std::process::Stdio;
 
 use serde_json::Value;
 
-use crate::kubectl::Kubectl;
-use crate::server::Server;
+use crate::kit::{Kubectl, Server};
 
 /// A Job of one container that runs a script; more of its spec as YAML lines.
 fn job(name: &str, more: &str, script: &str) -> String {

@@ -2,8 +2,9 @@
 
 use std::os::unix::fs::PermissionsExt;
 
-use crate::kubectl::Kubectl;
-use crate::server::{Server, refused};
+use rustix::process::Signal;
+
+use crate::kit::{Kubectl, Server, eventually, refused};
 
 #[test]
 fn what_was_created_is_there_after_a_stop_and_after_a_kill() {
@@ -39,11 +40,12 @@ fn secrets_are_for_their_owner_only() {
 #[test]
 fn a_second_server_on_the_same_folder_is_refused() {
     let data = tempfile::tempdir().expect("a folder");
-    let _server = Server::in_folder(data.path());
+    let server = Server::in_folder(data.path());
     let path = data.path().to_str().expect("UTF-8");
     let (code, said) = refused(&["--data-dir", path]);
     assert_eq!(code, Some(3), "{said}");
-    assert!(said.contains("in use"), "{said}");
+    let holder = format!("in use by another stint (process {})", server.process());
+    assert!(said.contains(&holder), "{said}");
 }
 
 #[test]
@@ -99,6 +101,30 @@ fn wrong_usage_is_told() {
 }
 
 #[test]
+fn a_kubeconfig_that_cannot_be_written_is_found_out_before_anything_is_made() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let data = folder.path().join("data");
+    let others = folder.path().join("others");
+    std::fs::write(&others, "clusters: [{name: production}]\n").expect("it is written");
+    let data_text = data.to_str().expect("UTF-8");
+    for path in [folder.path().join("none/kubeconfig"), folder.path().to_owned(), others] {
+        let path = path.to_str().expect("UTF-8");
+        let (code, said) = refused(&["--data-dir", data_text, "--kubeconfig", path]);
+        assert_eq!(code, Some(3), "{said}");
+        assert!(said.contains(path) && said.contains("--kubeconfig"), "{said}");
+        assert!(!data.exists(), "{path}");
+    }
+    // In the data folder itself nothing but the lock is there before it is known.
+    let within = data.join("none/kubeconfig");
+    let within = within.to_str().expect("UTF-8");
+    let (code, said) = refused(&["--data-dir", data_text, "--kubeconfig", within]);
+    assert_eq!(code, Some(3), "{said}");
+    assert!(said.contains(within), "{said}");
+    let made: Vec<_> = std::fs::read_dir(&data).expect("it is made").collect();
+    assert_eq!(made.len(), 1, "{made:?}");
+}
+
+#[test]
 fn other_machines_are_let_in_only_if_told_so() {
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_stint"));
     command.args(["serve", "--in-memory", "--listen", "0.0.0.0:0"]);
@@ -121,4 +147,60 @@ fn a_taken_port_and_a_folder_that_cannot_be_written_are_told() {
     let (code, said) = refused(&["--data-dir", "/proc/nowhere"]);
     assert_eq!(code, Some(3), "{said}");
     assert!(said.contains("/proc/nowhere"), "{said}");
+}
+
+/// What a server has left in the folder for temporary files.
+fn left(server: &Server) -> Vec<std::ffi::OsString> {
+    let entries = std::fs::read_dir(server.folder()).expect("it is there");
+    let names = entries.map(|entry| entry.expect("it can be read").file_name());
+    names.filter(|name| name.to_string_lossy().starts_with("stint-")).collect()
+}
+
+#[test]
+fn a_terminal_that_is_closed_stops_it_like_any_other_request() {
+    let mut server = Server::with_node();
+    assert!(!left(&server).is_empty());
+    server.signal(Signal::HUP);
+    let mut status = None;
+    eventually("it ends", || {
+        status = server.ended();
+        status.is_some()
+    });
+    assert_eq!(status.expect("it has ended").code(), Some(0));
+    assert!(left(&server).is_empty(), "{:?}", left(&server));
+}
+
+#[test]
+fn a_second_request_to_stop_leaves_nothing_behind_even_if_pods_write() {
+    let mut server = Server::with_node();
+    let kubectl = Kubectl::new(&server);
+    let job = "\
+apiVersion: batch/v1
+kind: Job
+metadata: {name: writers}
+spec:
+  completions: 4
+  parallelism: 4
+  template:
+    spec:
+      restartPolicy: Never
+      terminationGracePeriodSeconds: 3600
+      containers:
+      - name: main
+        image: unused
+        command: [sh, -c, \"trap '' TERM; i=0; while :; do i=$((i+1)); echo $i > /scratch/$i; done\"]
+        volumeMounts: [{name: scratch, mountPath: /scratch}]
+      volumes: [{name: scratch, emptyDir: {}}]
+";
+    kubectl.give(job, "create -f -");
+    kubectl.run("wait --for=jsonpath={.status.ready}=4 job/writers --timeout=60s");
+    server.signal(Signal::TERM);
+    let mut status = None;
+    eventually("it ends", || {
+        server.signal(Signal::TERM);
+        status = server.ended();
+        status.is_some()
+    });
+    assert_eq!(status.expect("it has ended").code(), Some(130));
+    assert!(left(&server).is_empty(), "{:?}", left(&server));
 }

@@ -5,6 +5,7 @@ use super::loading::Loading;
 use super::os::Os;
 use super::{damaged, journal, manifest};
 use crate::commit::Commit;
+use crate::lock::Patience;
 use crate::memory::Memory;
 use crate::record::{self, State};
 use crate::{Revision, StoreError};
@@ -182,11 +183,19 @@ impl Engine {
 }
 
 fn open(path: &Path) -> fjall::Result<Database> {
-    Database::builder(path)
-        .cache_size(CACHE_BYTES)
-        .max_journaling_size(JOURNAL_BYTES)
-        .worker_threads(WORKERS)
-        .open()
+    let mut patience = Patience::default();
+    loop {
+        let opened = Database::builder(path)
+            .cache_size(CACHE_BYTES)
+            .max_journaling_size(JOURNAL_BYTES)
+            .worker_threads(WORKERS)
+            .open();
+        match opened {
+            // Of a process that ends the store's own lock may be gone before fjall's is.
+            Err(fjall::Error::Locked) if patience.pause() => {}
+            opened => return opened,
+        }
+    }
 }
 
 /// Runs what reads fjall's files. fjall has `expect`s and assertions about what it reads, so on
@@ -202,7 +211,7 @@ fn guarded<T>(path: &Path, read: impl FnOnce() -> Result<T, StoreError>) -> Resu
 /// What it means that fjall cannot open or read its files.
 fn judge(path: &Path, error: fjall::Error) -> StoreError {
     if let fjall::Error::Locked = error {
-        return StoreError::InUse { folder: path.to_owned() };
+        return StoreError::InUse { folder: path.to_owned(), by: None };
     }
     let said = error.to_string();
     let error = io_error(error);

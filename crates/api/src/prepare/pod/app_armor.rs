@@ -1,6 +1,8 @@
 //! AppArmor profiles that a new Pod names in annotations, as before Kubernetes 1.30: they
 //! become fields.
 
+use std::collections::BTreeSet;
+
 use k8s_openapi::api::core::v1::{AppArmorProfile, Pod};
 
 use crate::names::annotation::APP_ARMOR_PREFIX;
@@ -20,7 +22,12 @@ pub(super) fn fill_in_profiles(pod: &mut Pod) {
     let of_pod =
         spec.security_context.as_ref().and_then(|context| context.app_armor_profile.as_ref());
     let containers = spec.init_containers.iter_mut().flatten().chain(&mut spec.containers);
+    let mut seen = BTreeSet::new();
     for container in containers {
+        // A second container of a name is refused; a profile for each would be many.
+        if !seen.insert(&container.name) {
+            continue;
+        }
         let Some(annotation) = annotations.get(&format!("{APP_ARMOR_PREFIX}{}", container.name))
         else {
             continue;

@@ -1,6 +1,6 @@
 //! What is wrong with what a status says of resource claims.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::core::v1::{PodSpec, PodStatus};
 
@@ -9,6 +9,7 @@ use super::items;
 use crate::field_error::FieldError;
 use crate::field_path::Path;
 use crate::identifier;
+use crate::resource_list::ResourceList;
 
 /// Validates `resourceClaimStatuses`.
 pub(super) fn validate_claim_statuses(
@@ -52,19 +53,20 @@ pub(super) fn validate_extended_claim_status(
         let detail = "at least one request mapping is required";
         errors.push(FieldError::required(&mappings_path, detail));
     }
+    let requests = requests(spec);
     let mut seen = BTreeSet::new();
     for (i, mapping) in status.request_mappings.iter().enumerate() {
         let here = mappings_path.index(i);
         let (container_path, resource_path) =
             (here.child("containerName"), here.child("resourceName"));
         let (container, resource) = (&mapping.container_name, &mapping.resource_name);
-        match requests_of(container, spec) {
+        match requests.get(container.as_str()) {
             None => {
                 let detail = "must match the name of an entry in spec.initContainers.name or \
                     spec.containers.name";
                 errors.push(FieldError::invalid(&container_path, container, detail));
             }
-            Some(requests) if !requests.contains(resource.as_str()) => {
+            Some(requests) if !requests.is_some_and(|all| all.contains_key(resource)) => {
                 let detail = "must match the extended resource name of an entry in \
                     spec.initContainers.resources.requests or spec.containers.resources.requests";
                 errors.push(FieldError::invalid(&resource_path, resource, detail));
@@ -89,11 +91,12 @@ pub(super) fn validate_extended_claim_status(
     }
 }
 
-/// The names of what a container asks for, if there is such a container.
-fn requests_of<'a>(name: &str, spec: &'a PodSpec) -> Option<BTreeSet<&'a str>> {
-    let mut containers = spec.containers.iter().chain(items(&spec.init_containers));
-    let container = containers.find(|container| container.name == name)?;
-    let resources = container.resources.as_ref();
-    let requests = resources.and_then(|resources| resources.requests.as_ref());
-    Some(requests.into_iter().flatten().map(|(name, _)| name.as_str()).collect())
+/// What each container asks for, by its name. Of two with one name the first counts.
+fn requests(spec: &PodSpec) -> BTreeMap<&str, Option<&ResourceList>> {
+    let containers = spec.containers.iter().chain(items(&spec.init_containers));
+    let named = containers.rev().map(|container| {
+        let resources = container.resources.as_ref();
+        (container.name.as_str(), resources.and_then(|resources| resources.requests.as_ref()))
+    });
+    named.collect()
 }

@@ -1,7 +1,7 @@
 //! What is wrong with the statuses of a Pod's containers: what may follow what, and what
 //! they hold.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::core::v1::{
     Container, ContainerRestartRule, ContainerStateTerminated, ContainerStatus, ContainerUser,
@@ -44,8 +44,9 @@ pub(super) fn validate_transitions(
     // Where one end may start everything again, nothing stays ended.
     if !may_restart_all(&spec.containers) && !may_restart_all(init_containers) {
         for (field, (new, old), containers) in lists {
+            let containers = by_name(containers);
             validate_list(items(new), items(old), &path.child(field), errors, |name, end| {
-                let container = containers.iter().find(|container| container.name == name);
+                let container = containers.get(name);
                 container.is_some_and(|container| restarts(container, spec, end.exit_code))
             });
         }
@@ -81,19 +82,39 @@ pub(super) fn validate_statuses(
     }
     for (field, statuses, containers) in &lists {
         let list_path = path.child(field);
+        let (containers, claims) = (by_name(containers), claims(containers));
         for (i, status) in items(statuses).iter().enumerate() {
             let here = list_path.index(i);
             let at = here.child("allocatedResourcesStatus");
             let allocated = items(&status.allocated_resources_status);
             if *field != "ephemeralContainerStatuses" {
-                let container = containers.iter().find(|container| container.name == status.name);
-                validate_allocated(allocated, container, &at, errors);
+                let container = containers.get(status.name.as_str()).copied();
+                validate_allocated(allocated, container, &claims, &at, errors);
             } else if !allocated.is_empty() {
                 let detail = "must not be specified in container status";
                 errors.push(FieldError::forbidden(&at, detail));
             }
         }
     }
+}
+
+/// Containers by their names. Of two with one name the first counts.
+fn by_name(containers: &[Container]) -> BTreeMap<&str, &Container> {
+    containers.iter().rev().map(|container| (container.name.as_str(), container)).collect()
+}
+
+/// The claims of all containers, each with its container's name, as statuses spell them.
+fn claims(containers: &[Container]) -> BTreeSet<(&str, String)> {
+    let claims = by_name(containers).into_iter().flat_map(|(name, container)| {
+        let resources = container.resources.as_ref();
+        let claims = resources.map(|resources| items(&resources.claims)).unwrap_or_default();
+        claims.iter().map(move |claim| (name, claim))
+    });
+    let spelled = claims.map(|(name, claim)| match text(&claim.request) {
+        "" => (name, claim.name.clone()),
+        request => (name, format!("{}/{request}", claim.name)),
+    });
+    spelled.collect()
 }
 
 fn validate_list(
@@ -192,13 +213,14 @@ fn validate_user(
 fn validate_allocated(
     allocated: &[ResourceStatus],
     container: Option<&Container>,
+    claims: &BTreeSet<(&str, String)>,
     path: &Path<'_>,
     errors: &mut Vec<FieldError>,
 ) {
     for (i, resource) in allocated.iter().enumerate() {
         let here = path.index(i);
         if let Some(container) = container {
-            validate_allocated_name(&resource.name, container, &here.child("name"), errors);
+            validate_allocated_name(&resource.name, container, claims, &here.child("name"), errors);
         }
         let mut seen = BTreeSet::new();
         let healths_path = here.child("resources");
@@ -216,20 +238,17 @@ fn validate_allocated(
 fn validate_allocated_name(
     name: &str,
     container: &Container,
+    claims: &BTreeSet<(&str, String)>,
     path: &Path<'_>,
     errors: &mut Vec<FieldError>,
 ) {
-    let resources = container.resources.as_ref();
-    let claims = resources.map(|resources| items(&resources.claims)).unwrap_or_default();
     let (is_known, detail) = if let Some(claim) = name.strip_prefix("claim:") {
-        let is_known = claims.iter().any(|own| match text(&own.request) {
-            "" => claim == own.name,
-            request => claim == format!("{}/{request}", own.name),
-        });
+        let is_known = claims.contains(&(container.name.as_str(), claim.to_owned()));
         let detail = "must match one of the container's resource claims in a format \
             'claim:<claimName>/<request>' or 'claim:<claimName>' if request is empty";
         (is_known, detail)
     } else {
+        let resources = container.resources.as_ref();
         let requests = resources.and_then(|resources| resources.requests.as_ref());
         let is_known = requests.is_some_and(|requests| requests.contains_key(name));
         (is_known, "must match one of the container's resource requests")

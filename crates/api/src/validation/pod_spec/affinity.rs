@@ -2,6 +2,8 @@
 //!
 //! Which nodes and Pods there are is not known here.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use k8s_openapi::api::core::v1::{
     Affinity, NodeAffinity, NodeSelectorRequirement, NodeSelectorTerm, PodAffinityTerm,
     WeightedPodAffinityTerm,
@@ -59,6 +61,7 @@ pub(super) fn validate_label_keys(
     if let Some(selector) = selector {
         validate_keys_are_free(match_keys, selector, path, errors);
     }
+    let mismatch_keys: BTreeSet<&String> = mismatch_keys.iter().collect();
     for (i, key) in match_keys.iter().enumerate() {
         if mismatch_keys.contains(key) {
             let detail = "exists in both matchLabelKeys and mismatchLabelKeys";
@@ -250,15 +253,18 @@ fn validate_keys_are_free(
     errors: &mut Vec<FieldError>,
 ) {
     let labels = selector.match_labels.iter().flatten();
-    let mut seen: Vec<&String> = labels.map(|(key, _)| key).collect();
+    let mut seen: BTreeSet<&String> = labels.map(|(key, _)| key).collect();
+    // Of two that are the same the later counts.
+    let match_keys: BTreeMap<&String, usize> =
+        match_keys.iter().enumerate().map(|(i, key)| (key, i)).collect();
     for expression in items(&selector.match_expressions) {
         let key = &expression.key;
-        if let Some(i) = match_keys.iter().rposition(|other| other == key)
-            && seen.contains(&key)
+        if let Some(&i) = match_keys.get(key)
+            && seen.contains(key)
         {
             let detail = "exists in both matchLabelKeys and labelSelector";
             errors.push(FieldError::invalid(&path.index(i), key, detail));
         }
-        seen.push(key);
+        seen.insert(key);
     }
 }

@@ -4,7 +4,7 @@
 //! must agree. Annotations in general are judged with the rest of `metadata`.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::core::v1::{PodSpec, SeccompProfile};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -47,9 +47,14 @@ pub(in crate::validation) fn validate_pod_annotations(
             validate_seccomp_annotation(key, profile, path, errors);
         }
     }
+    let mut containers = BTreeSet::new();
+    each_container(spec, path, |container, _| {
+        containers.insert(container.name.clone());
+    });
     for (key, profile) in annotations {
         if let Some(container) = key.strip_prefix(APP_ARMOR_PREFIX) {
-            validate_app_armor_annotation(container, profile, spec, &path.key(key), errors);
+            let is_known = containers.contains(container);
+            validate_app_armor_annotation(container, is_known, profile, &path.key(key), errors);
         }
     }
 }
@@ -138,14 +143,12 @@ fn validate_seccomp_annotation(
 
 fn validate_app_armor_annotation(
     container: &str,
+    is_known: bool,
     profile: &str,
-    spec: &PodSpec,
     path: &Path<'_>,
     errors: &mut Vec<FieldError>,
 ) {
-    let mut found = false;
-    each_container(spec, path, |other, _| found |= other.name == container);
-    if !found {
+    if !is_known {
         errors.push(FieldError::invalid(path, container, "container not found"));
     }
     let known = matches!(profile, "" | "runtime/default" | "unconfined");

@@ -2,6 +2,8 @@
 //!
 //! Whether a ConfigMap or Secret exists is not known here.
 
+use std::collections::BTreeMap;
+
 use k8s_openapi::api::core::v1::{
     EnvFromSource, EnvVar, EnvVarSource, FileKeySelector, PodSpec, Volume,
 };
@@ -87,7 +89,9 @@ pub(super) fn validate_file_key_volumes(
     path: &Path<'_>,
     errors: &mut Vec<FieldError>,
 ) {
-    let volumes = items(&spec.volumes);
+    // Of two volumes with one name the later counts, as in upstream's map.
+    let volumes: BTreeMap<&str, &Volume> =
+        items(&spec.volumes).iter().map(|volume| (&*volume.name, volume)).collect();
     each_container(spec, path, |container, here| {
         let env_path = here.child("env");
         for (i, variable) in items(&container.env).iter().enumerate() {
@@ -97,7 +101,7 @@ pub(super) fn validate_file_key_volumes(
                 let from_path = env_path.child("valueFrom");
                 let key_path = from_path.child("fileKeyRef");
                 let at = key_path.child("volumeName");
-                validate_file_key_volume(&key.volume_name, volumes, &at, errors);
+                validate_file_key_volume(&key.volume_name, &volumes, &at, errors);
             }
         }
     });
@@ -194,12 +198,11 @@ fn validate_object_prefix(name: &str, path: &Path<'_>, errors: &mut Vec<FieldErr
 
 fn validate_file_key_volume(
     name: &str,
-    volumes: &[Volume],
+    volumes: &BTreeMap<&str, &Volume>,
     path: &Path<'_>,
     errors: &mut Vec<FieldError>,
 ) {
-    // Of two volumes with one name the later counts, as in upstream's map.
-    match volumes.iter().rev().find(|volume| volume.name == name) {
+    match volumes.get(name) {
         None => errors.push(FieldError::not_found(path, name)),
         Some(volume) if volume.empty_dir.is_none() => {
             let detail = "referenced volume must be of type emptyDir";

@@ -20,6 +20,10 @@ use crate::validation::validate_given;
 const TOKEN_MIN_SECONDS: i64 = 10 * 60;
 const TOKEN_MAX_SECONDS: i64 = 1 << 32;
 
+/// What is shown of a name that is reported once for each of its files. No object has a
+/// longer one.
+const NAMED_MAX_CHARS: usize = 253;
+
 /// Validates a projected volume.
 pub(super) fn validate_projected(
     source: &ProjectedVolumeSource,
@@ -45,6 +49,7 @@ impl<'a> Files<'a> {
     fn take(&mut self, file: &'a str, named: &str, errors: &mut Vec<FieldError>) {
         if !file.is_empty() && !self.taken.insert(file) {
             let detail = "conflicting duplicate paths";
+            let named: String = named.chars().take(NAMED_MAX_CHARS).collect();
             errors.push(FieldError::invalid(self.volume, named, detail));
         }
     }

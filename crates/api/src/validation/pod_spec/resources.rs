@@ -46,6 +46,9 @@ const MEASURED: [&str; 11] = [
     "storage",
 ];
 
+/// How much is said of the claims that there are, to each who names another.
+const MAX_KNOWN_CLAIMS_BYTES: usize = 1024;
+
 /// Validates `resources` of a container.
 pub(super) fn validate_container_resources(
     requirements: &ResourceRequirements,
@@ -222,24 +225,38 @@ fn validate_claims(
             if seen.contains(&(name, request)) {
                 errors.push(FieldError::duplicate(&here, format!("{name}/{request}")));
             } else if request.is_empty() {
-                for _ in seen.iter().filter(|(other, _)| *other == name) {
+                for _ in seen.range((name, "")..).take_while(|(other, _)| *other == name) {
                     errors.push(FieldError::duplicate(&here, name));
                 }
             }
             seen.insert((name, request));
         }
         if !claim_names.contains(name) {
-            let names: Vec<&str> = claim_names.iter().copied().collect();
             let mut error = FieldError::not_found(&here, name);
             error.detail = "must be one of the names in pod.spec.resourceClaims".to_owned();
-            if names.is_empty() {
-                error.detail.push_str(" which is empty");
-            } else {
-                error.detail.push_str(&format!(": {}", names.join(", ")));
-            }
+            error.detail.push_str(&known_claims(claim_names));
             errors.push(error);
         }
     }
+}
+
+/// The names that a claim could have had, as many as are worth reading: every claim that is
+/// not known names them all.
+fn known_claims(names: &BTreeSet<&str>) -> String {
+    if names.is_empty() {
+        return " which is empty".to_owned();
+    }
+    let mut text = ": ".to_owned();
+    for (i, name) in names.iter().enumerate() {
+        let separator = if i == 0 { "" } else { ", " };
+        text.push_str(separator);
+        if text.len() + name.len() > MAX_KNOWN_CLAIMS_BYTES {
+            text.push_str("...");
+            break;
+        }
+        text.push_str(name);
+    }
+    text
 }
 
 fn is_standard(name: &str) -> bool {

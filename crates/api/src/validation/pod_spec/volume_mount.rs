@@ -3,9 +3,9 @@
 //! A mount must lead to a volume that is itself valid, so a broken volume also
 //! makes its mounts unknown, as upstream has it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use k8s_openapi::api::core::v1::{Container, VolumeDevice, VolumeMount};
+use k8s_openapi::api::core::v1::{Container, VolumeMount};
 
 use super::local_path::{has_backsteps, validate_descending_path};
 use super::{PodContext, items, text};
@@ -20,7 +20,8 @@ pub(super) fn validate_mounts(
     path: &Path<'_>,
     errors: &mut Vec<FieldError>,
 ) {
-    let devices = items(&container.volume_devices);
+    let devices = items(&container.volume_devices).iter();
+    let devices = Places::new(devices.map(|device| (&*device.name, &*device.device_path)));
     let mut mount_paths = BTreeSet::new();
     for (i, mount) in items(&container.volume_mounts).iter().enumerate() {
         let here = path.index(i);
@@ -34,11 +35,11 @@ pub(super) fn validate_mounts(
             let error = FieldError::invalid(&mount_path, &mount.mount_path, "must be unique");
             errors.push(error);
         }
-        if devices.iter().any(|device| device.name == mount.name) {
+        if devices.names.contains(&*mount.name) {
             let detail = "must not already exist in volumeDevices";
             errors.push(FieldError::invalid(&name_path, &mount.name, detail));
         }
-        if has_device_path(devices, &mount.mount_path) {
+        if devices.paths.contains(&*mount.mount_path) {
             let detail = "must not already exist as a path in volumeDevices";
             errors.push(FieldError::invalid(&mount_path, &mount.mount_path, detail));
         }
@@ -55,7 +56,8 @@ pub(super) fn validate_devices(
     path: &Path<'_>,
     errors: &mut Vec<FieldError>,
 ) {
-    let mounts = items(&container.volume_mounts);
+    let mounts = items(&container.volume_mounts).iter();
+    let mounts = Places::new(mounts.map(|mount| (&*mount.name, &*mount.mount_path)));
     let (mut names, mut device_paths) = (BTreeSet::new(), BTreeSet::new());
     for (i, device) in items(&container.volume_devices).iter().enumerate() {
         let here = path.index(i);
@@ -86,11 +88,11 @@ pub(super) fn validate_devices(
         } else {
             device_paths.insert(&device.device_path);
         }
-        if mounts.iter().any(|mount| mount.name == device.name) {
+        if mounts.names.contains(&*device.name) {
             let detail = "must not already exist in volumeMounts";
             errors.push(FieldError::invalid(&name_path, &device.name, detail));
         }
-        if has_mount_path(mounts, &device.device_path) {
+        if mounts.paths.contains(&*device.device_path) {
             let detail = "must not already exist as a path in volumeMounts";
             errors.push(FieldError::invalid(&device_path, &device.device_path, detail));
         }
@@ -100,20 +102,18 @@ pub(super) fn validate_devices(
     }
 }
 
-/// Whether a device has this path. Of two devices with one name the later
-/// counts, as in upstream's map.
-fn has_device_path(devices: &[VolumeDevice], path: &str) -> bool {
-    devices.iter().enumerate().any(|(i, device)| {
-        device.device_path == path
-            && !devices[i + 1..].iter().any(|later| later.name == device.name)
-    })
+/// Which volumes a container sees in one of the two ways, and where. Of two with one name
+/// the later counts, as in upstream's map.
+struct Places<'a> {
+    names: BTreeSet<&'a str>,
+    paths: BTreeSet<&'a str>,
 }
 
-/// The same for mounts.
-fn has_mount_path(mounts: &[VolumeMount], path: &str) -> bool {
-    mounts.iter().enumerate().any(|(i, mount)| {
-        mount.mount_path == path && !mounts[i + 1..].iter().any(|later| later.name == mount.name)
-    })
+impl<'a> Places<'a> {
+    fn new(places: impl Iterator<Item = (&'a str, &'a str)>) -> Self {
+        let by_name: BTreeMap<&str, &str> = places.collect();
+        Places { names: by_name.keys().copied().collect(), paths: by_name.into_values().collect() }
+    }
 }
 
 /// Upstream reports most of these at the list, without the index.

@@ -46,13 +46,15 @@ impl Server {
     }
 
     fn start(arguments: &[&str], kubeconfig: PathBuf, folder: TempDir) -> Self {
-        let mut child = command(arguments)
-            // What it makes for the time being goes with the test, even if it is killed.
-            .env("TMPDIR", folder.path())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::inherit())
-            .spawn()
-            .expect("the binary starts");
+        let mut command = command(arguments);
+        // What it makes for the time being goes with the test, even if it is killed.
+        command.env("TMPDIR", folder.path());
+        Self::launch(command, kubeconfig, folder)
+    }
+
+    /// Runs a command that serves, and waits until it does.
+    pub(crate) fn launch(mut command: Command, kubeconfig: PathBuf, folder: TempDir) -> Self {
+        let mut child = command.stdout(Stdio::piped()).spawn().expect("the binary starts");
         let mut lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
         let mut greeting = String::new();
         for line in lines.by_ref() {
@@ -69,9 +71,19 @@ impl Server {
         Server { child, greeting, folder, kubeconfig }
     }
 
+    /// Its process.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// The file by which clients find it.
     pub(crate) fn kubeconfig(&self) -> &Path {
         &self.kubeconfig
+    }
+
+    /// Its number.
+    pub(crate) fn process(&self) -> u32 {
+        self.child.id()
     }
 
     /// A folder that is gone with the server.
@@ -81,9 +93,18 @@ impl Server {
 
     /// Asks it to stop, and waits until it has.
     pub(crate) fn stop(mut self) -> ExitStatus {
-        let pid = rustix::process::Pid::from_child(&self.child);
-        rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("it runs");
+        self.signal(rustix::process::Signal::TERM);
         self.child.wait().expect("it ends")
+    }
+
+    pub(crate) fn signal(&self, signal: rustix::process::Signal) {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, signal).expect("it runs");
+    }
+
+    /// How it ended, if it has.
+    pub(crate) fn ended(&mut self) -> Option<ExitStatus> {
+        self.child.try_wait().expect("it can be asked")
     }
 
     /// Ends it without a chance to do anything about it.

@@ -133,3 +133,97 @@ fn a_pod_that_waits_in_vain_is_told_once_for_each_reason() {
     let waits = progress.jobs()[0].waits().expect("it does").clone();
     assert_eq!((waits.what.as_str(), waits.why.as_str()), ("Pod b", "CrashLoopBackOff: 8s left"));
 }
+
+#[test]
+fn the_pace_leaves_out_what_was_done_before_the_run() {
+    let mut progress = Progress::default();
+    let now = Instant::now();
+    progress.add(job(json!({"succeeded": 2, "completedIndexes": "0,1"})), IndexSet::new(), now);
+    let seen = job(json!({"succeeded": 3, "completedIndexes": "0-2"}));
+    progress.observe_job(seen, false, now);
+    let job = &progress.jobs()[0];
+    assert_eq!((job.counts().total, job.counts().done), (Some(4), 3));
+    let counts = job.counts_of_this_run();
+    assert_eq!((counts.total, counts.done), (Some(2), 1));
+}
+
+#[test]
+fn the_latest_failure_is_the_last_in_time_whichever_job_it_is_of() {
+    let (mut progress, now) = started();
+    let mut other = job(json!({}));
+    other.metadata.uid = Some("other".to_owned());
+    other.metadata.name = Some("last".to_owned());
+    progress.add(other, IndexSet::new(), now);
+    let of_other = |uid: &str| -> PodSight {
+        serde_json::from_value(json!({
+            "metadata": {"name": uid, "namespace": "default", "uid": uid,
+                "labels": {"batch.kubernetes.io/controller-uid": "other"}},
+            "spec": {"nodeName": "n"}, "status": {"phase": "Failed"},
+        }))
+        .expect("it is a Pod")
+    };
+    progress.observe_pod(&of_other("x"), false, now);
+    progress.observe_pod(&pod("a", 3, "n", "Failed"), false, now);
+    let (job, failure) = progress.latest_failure().expect("there is one");
+    assert_eq!((job.title.as_str(), failure.index), ("work", Some(3)));
+}
+
+#[test]
+fn containers_that_are_started_again_are_retries() {
+    let (mut progress, now) = started();
+    let seen = |count: u32| -> PodSight {
+        serde_json::from_value(json!({
+            "metadata": {"name": "p", "namespace": "default", "uid": "a",
+                "labels": {"batch.kubernetes.io/controller-uid": "u"}},
+            "spec": {"nodeName": "n", "restartPolicy": "OnFailure"},
+            "status": {"phase": "Running", "containerStatuses": [
+                {"name": "main", "restartCount": count, "state": {"running": {}}}]},
+        }))
+        .expect("it is a Pod")
+    };
+    for count in [0, 1, 1, 3] {
+        progress.observe_pod(&seen(count), false, now);
+    }
+    assert_eq!(progress.jobs()[0].retries, 3);
+}
+
+#[test]
+fn what_is_gone_is_not_remembered() {
+    let (mut progress, now) = started();
+    for number in 0..10 {
+        let ended = pod(&number.to_string(), number % 4, "n", "Succeeded");
+        progress.observe_pod(&ended, false, now);
+        progress.observe_pod(&ended, true, now);
+    }
+    let job = &progress.jobs()[0];
+    assert_eq!(job.over_count, 10);
+    assert!(!job.over.contains("0") && !job.over.contains("9") && job.attempts.is_empty());
+}
+
+#[test]
+fn a_pod_that_does_not_start_is_asked_about_after_a_while_and_until_it_starts() {
+    let (mut progress, now) = started();
+    let seen = |state: serde_json::Value| -> PodSight {
+        serde_json::from_value(json!({
+            "metadata": {"name": "p", "namespace": "default", "uid": "a",
+                "labels": {"batch.kubernetes.io/controller-uid": "u"}},
+            "spec": {"nodeName": "n"},
+            "status": {"phase": "Pending",
+                "containerStatuses": [{"name": "main", "state": state}]},
+        }))
+        .expect("it is a Pod")
+    };
+    let creating = seen(json!({"waiting": {"reason": "ContainerCreating"}}));
+    let patience = Duration::from_secs(1);
+    progress.observe_pod(&creating, false, now);
+    assert_eq!(progress.stalled(patience, now), []);
+    let later = now + patience;
+    assert_eq!(progress.stalled(patience, later), [(0, "a".to_owned())]);
+    assert!(progress.explain(0, "a", "FailedMount: no map").is_some());
+    assert!(progress.explain(0, "a", "FailedMount: no map").is_none(), "it is told once");
+    progress.observe_pod(&creating, false, later);
+    assert!(progress.jobs()[0].waits().is_some(), "it still does not start");
+    progress.observe_pod(&seen(json!({"running": {}})), false, later);
+    assert!(progress.jobs()[0].waits().is_none());
+    assert_eq!(progress.stalled(patience, later), []);
+}

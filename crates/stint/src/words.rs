@@ -2,12 +2,24 @@
 
 use std::time::Duration;
 
+use jiff::SignedDuration;
 use stint_api::index_set::IndexSet;
-
-use super::progress::Counts;
 
 /// Most characters of a list of indexes: some lines of a terminal.
 const MAX_INDEX_CHARS: usize = 300;
+
+/// What there is to count in a Job.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    /// How many completions are to be reached in this run; none if the Pods decide.
+    pub(crate) total: Option<u64>,
+    pub(crate) done: u64,
+    /// Failed indexes, or failed Pods where indexes do not fail by themselves.
+    pub(crate) failed: u64,
+    pub(crate) running: u64,
+    /// Those that have not begun, or wait for another try.
+    pub(crate) waiting: Option<u64>,
+}
 
 /// `0.42s`, `12.3s`, `3m05s`, `2h04m`.
 pub(crate) fn time(time: Duration) -> String {
@@ -17,6 +29,17 @@ pub(crate) fn time(time: Duration) -> String {
         10..=59 => format!("{:.1}s", time.as_secs_f64()),
         60..=3599 => format!("{}m{:02}s", seconds / 60, seconds % 60),
         _ => format!("{}h{:02}m", seconds / 3600, seconds % 3600 / 60),
+    }
+}
+
+/// `42s`, `3m05s`, `2h04m`, `3d04h`: between times that are known to the second.
+pub(crate) fn age(time: SignedDuration) -> String {
+    let seconds = time.as_secs().max(0);
+    match seconds {
+        0..=59 => format!("{seconds}s"),
+        60..=3599 => format!("{}m{:02}s", seconds / 60, seconds % 60),
+        3600..=86_399 => format!("{}h{:02}m", seconds / 3600, seconds % 3600 / 60),
+        _ => format!("{}d{:02}h", seconds / 86_400, seconds % 86_400 / 3600),
     }
 }
 
@@ -77,6 +100,14 @@ mod tests {
         let rows = [(420, "0.42s"), (12_345, "12.3s"), (185_000, "3m05s"), (7_440_000, "2h04m")];
         for (millis, expected) in rows {
             assert_eq!(time(Duration::from_millis(millis)), expected);
+        }
+    }
+
+    #[test]
+    fn ages_are_whole_seconds() {
+        let rows = [(0, "0s"), (-5, "0s"), (59, "59s"), (185, "3m05s"), (7_440, "2h04m")];
+        for (seconds, expected) in rows.into_iter().chain([(273_600, "3d04h")]) {
+            assert_eq!(age(SignedDuration::from_secs(seconds)), expected);
         }
     }
 

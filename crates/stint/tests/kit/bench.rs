@@ -4,14 +4,10 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
-use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
-
-/// How long anything may take before a test gives up on it.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A folder for manifests and another for what runs leave.
 pub(crate) struct Bench {
@@ -93,7 +89,21 @@ impl Bench {
     /// Starts it with `--logs`, and waits until a container has printed this line.
     pub(crate) fn start(&self, arguments: &[&str], line: &str) -> Started {
         let mut command = self.command(&["--logs"]);
-        let mut child = command.args(arguments).spawn().expect("the binary starts");
+        command.args(arguments);
+        Self::launch(command, line)
+    }
+
+    /// The same as a shell runs it that ignores these signals.
+    pub(crate) fn start_ignoring(&self, signals: &str, arguments: &[&str], line: &str) -> Started {
+        let mut command = Command::new("sh");
+        command.args(["-c", &format!("trap '' {signals}; exec \"$0\" run --logs \"$@\"")]);
+        command.arg(env!("CARGO_BIN_EXE_stint")).args(arguments).env("TMPDIR", self.temporary());
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        Self::launch(command, line)
+    }
+
+    fn launch(mut command: Command, line: &str) -> Started {
+        let mut child = command.spawn().expect("the binary starts");
         let mut stdout = BufReader::new(child.stdout.take().expect("it is piped"));
         let mut read = String::new();
         while !read.ends_with(&format!("{line}\n")) {
@@ -135,28 +145,11 @@ impl Started {
     }
 }
 
-fn ended(child: Child) -> Ended {
+/// Waits for the end of a child whose outputs are piped.
+pub(crate) fn ended(child: Child) -> Ended {
     let output = child.wait_with_output().expect("it ends");
     let text = |bytes| String::from_utf8(bytes).expect("it writes UTF-8");
     Ended { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
-}
-
-/// Whether a process has this in its environment.
-pub(crate) fn is_anybody_marked(marker: &str) -> bool {
-    let processes = fs::read_dir("/proc").expect("there is one").flatten();
-    processes.into_iter().any(|process| {
-        let environment = fs::read(process.path().join("environ")).unwrap_or_default();
-        environment.windows(marker.len()).any(|window| window == marker.as_bytes())
-    })
-}
-
-/// Waits until something holds.
-pub(crate) fn eventually(what: &str, holds: impl Fn() -> bool) {
-    let begun = Instant::now();
-    while !holds() {
-        assert!(begun.elapsed() < PATIENCE, "{what}");
-        std::thread::yield_now();
-    }
 }
 
 /// An example of the repository.

@@ -1,10 +1,13 @@
-//! What a run looks at in a Pod, and nothing else of it: there may be many thousands.
+//! What is looked at in a Pod of a Job, and nothing else of it: there may be many thousands.
 
 use std::collections::BTreeMap;
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use k8s_openapi::jiff::Timestamp;
 use serde::Deserialize;
 
 const INDEX: &str = "batch.kubernetes.io/job-completion-index";
+const FAILURES: &str = "batch.kubernetes.io/job-index-failure-count";
 const CONTROLLER: &str = "batch.kubernetes.io/controller-uid";
 
 /// A Pod as it was seen.
@@ -17,19 +20,30 @@ pub(crate) struct PodSight {
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(default, rename_all = "camelCase")]
 struct Metadata {
     name: String,
     namespace: String,
     uid: String,
+    resource_version: String,
+    creation_timestamp: Option<Time>,
     labels: BTreeMap<String, String>,
     annotations: BTreeMap<String, String>,
+    owner_references: Vec<Owner>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct Owner {
+    uid: String,
+    controller: bool,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Spec {
     node_name: String,
+    restart_policy: String,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -38,6 +52,7 @@ struct Status {
     phase: String,
     reason: String,
     message: String,
+    start_time: Option<Time>,
     conditions: Vec<Condition>,
     container_statuses: Vec<ContainerSight>,
     init_container_statuses: Vec<ContainerSight>,
@@ -53,10 +68,12 @@ struct Condition {
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(default, rename_all = "camelCase")]
 struct ContainerSight {
     name: String,
     state: State,
+    last_state: State,
+    restart_count: u32,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -79,6 +96,8 @@ struct Waiting {
 struct Terminated {
     exit_code: i32,
     reason: String,
+    message: String,
+    finished_at: Option<Time>,
 }
 
 /// How far a Pod is.
@@ -107,12 +126,57 @@ impl PodSight {
 
     /// The uid of the Job whose Pod it is.
     pub(crate) fn job_uid(&self) -> &str {
-        self.metadata.labels.get(CONTROLLER).map_or("", String::as_str)
+        let owner = self.metadata.owner_references.iter().find(|owner| owner.controller);
+        let label = || self.metadata.labels.get(CONTROLLER).map(String::as_str);
+        owner.map(|owner| owner.uid.as_str()).or_else(label).unwrap_or("")
     }
 
     /// Its index, if its Job has any.
     pub(crate) fn index(&self) -> Option<u32> {
         self.metadata.annotations.get(INDEX)?.parse().ok()
+    }
+
+    /// Whether the Job of this uid controls it.
+    pub(crate) fn is_of(&self, job_uid: &str) -> bool {
+        self.job_uid() == job_uid
+    }
+
+    /// What it is of its Job: an index, or else itself.
+    pub(crate) fn what(&self) -> String {
+        match self.index() {
+            Some(index) => format!("index {index}"),
+            None => format!("Pod {}", self.name()),
+        }
+    }
+
+    /// The node that it is on.
+    pub(crate) fn node(&self) -> Option<&str> {
+        Some(self.spec.node_name.as_str()).filter(|name| !name.is_empty())
+    }
+
+    /// Since when it has been there, and on its node.
+    pub(crate) fn created(&self) -> Option<Timestamp> {
+        self.metadata.creation_timestamp.as_ref().map(|time| time.0)
+    }
+
+    pub(crate) fn started(&self) -> Option<Timestamp> {
+        self.status.start_time.as_ref().map(|time| time.0)
+    }
+
+    /// When the last of its containers ended.
+    pub(crate) fn ended(&self) -> Option<Timestamp> {
+        let ends = self.containers().filter_map(|it| it.state.terminated.as_ref());
+        ends.filter_map(|ended| ended.finished_at.as_ref().map(|time| time.0)).max()
+    }
+
+    /// Where it stands among the Pods of its index, or of a Job without indexes. Times are known
+    /// to the second; of those within one, whoever came after more failures is later, and then
+    /// whoever was changed last: a Pod is replaced only after it has ended.
+    pub(crate) fn order(&self) -> (Option<u32>, Option<Timestamp>, u64, u64, &str) {
+        let count = |text: Option<&String>| text.and_then(|text| text.parse().ok()).unwrap_or(0);
+        let failures = count(self.metadata.annotations.get(FAILURES));
+        let version = count(Some(&self.metadata.resource_version));
+        (self.index(), self.created(), failures, version, self.name())
     }
 
     pub(crate) fn stage(&self) -> Stage {
@@ -124,28 +188,64 @@ impl PodSight {
         }
     }
 
-    /// The containers that have a log: those that run or have run.
-    pub(crate) fn begun_containers(&self) -> impl Iterator<Item = &str> {
-        let begun =
-            |it: &&ContainerSight| it.state.running.is_some() || it.state.terminated.is_some();
-        self.containers().filter(begun).map(|container| container.name.as_str())
+    /// Whether it has not ended.
+    pub(crate) fn is_under_way(&self) -> bool {
+        matches!(self.stage(), Stage::Waiting | Stage::Running)
+    }
+
+    /// The containers that have a log, those that run or have run, and which run of theirs it
+    /// is of.
+    pub(crate) fn begun_containers(&self) -> impl Iterator<Item = (&str, u32)> {
+        let begun = |it: &&ContainerSight| {
+            let State { running, terminated, .. } = &it.state;
+            let has_ended = terminated.is_some() || it.last_state.terminated.is_some();
+            running.is_some() || has_ended || it.restart_count > 0
+        };
+        self.containers().filter(begun).map(|it| (it.name.as_str(), it.restart_count))
+    }
+
+    /// The containers that have run before the run that they are in.
+    pub(crate) fn restarted_containers(&self) -> impl Iterator<Item = &str> {
+        let restarted = |it: &&ContainerSight| it.restart_count > 0;
+        self.containers().filter(restarted).map(|it| it.name.as_str())
+    }
+
+    /// How often its containers were started again.
+    pub(crate) fn restarts(&self) -> u64 {
+        self.containers().map(|it| u64::from(it.restart_count)).sum()
+    }
+
+    /// Whether its containers may run more than once.
+    pub(crate) fn may_restart(&self) -> bool {
+        self.spec.restart_policy != "Never"
+    }
+
+    /// Whether it has a node, and nothing of it has run yet.
+    pub(crate) fn is_starting(&self) -> bool {
+        self.stage() == Stage::Running && self.begun_containers().next().is_none()
     }
 
     /// The container that failed, or else the first that has a log.
     pub(crate) fn failed_container(&self) -> Option<&str> {
         let failed = self.failure();
-        failed.map(|(container, _)| container.name.as_str()).or(self.begun_containers().next())
+        let named = failed.map(|(container, _)| container.name.as_str());
+        named.or_else(|| self.begun_containers().next().map(|(name, _)| name))
     }
 
     /// Why the Pod failed, in a few words.
     pub(crate) fn why_failed(&self) -> String {
         if let Some((_, ended)) = self.failure() {
-            return match (ended.reason.as_str(), ended.exit_code) {
+            let how = match (ended.reason.as_str(), ended.exit_code) {
                 ("" | "Error", code @ 129..=192) => {
                     format!("exit code {code} (signal {})", code - 128)
                 }
                 ("" | "Error", code) => format!("exit code {code}"),
                 (reason, code) => format!("{reason} (exit code {code})"),
+            };
+            // What the container left for this purpose, or why it could not be started.
+            return match ended.message.trim() {
+                "" => how,
+                message => format!("{how}: {message}"),
             };
         }
         let Status { reason, message, .. } = &self.status;
@@ -164,6 +264,7 @@ impl PodSight {
                 let waiting = container.state.waiting.as_ref()?;
                 let is_usual =
                     matches!(waiting.reason.as_str(), "" | "ContainerCreating" | "PodInitializing");
+                let is_usual = is_usual && waiting.message.is_empty();
                 (!is_usual).then(|| sentence(&waiting.reason, &waiting.message))
             })
         })

@@ -2,14 +2,16 @@
 //!
 //! There is no IO here and no clock: `now` is a parameter.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 
 use k8s_openapi::api::batch::v1::{Job, JobCondition, JobStatus};
 use stint_api::index_set::IndexSet;
 
-use super::overrides::completions;
-use super::pod_sight::{PodSight, Stage};
+use crate::pod_sight::{PodSight, Stage};
+use crate::printable::{MAX_MESSAGE_CHARS, printable};
+use crate::recent::Recent;
+use crate::words::Counts;
 
 /// How many failures of a Job are remembered: more than anybody reads.
 const MAX_FAILURES: usize = 1_000;
@@ -17,11 +19,17 @@ const MAX_FAILURES: usize = 1_000;
 /// How many of the slowest are told.
 const MAX_SLOWEST: usize = 5;
 
+/// How many Pods of a Job are looked at that have not started for a while: some may be slow, and
+/// all that cannot start have the same reason as a rule.
+const MAX_STALLED: usize = 4;
+
 /// The Jobs of a run.
 #[derive(Debug, Default)]
 pub(crate) struct Progress {
     jobs: Vec<JobProgress>,
     by_uid: HashMap<String, usize>,
+    /// The failure that came last, and its Job.
+    latest: Option<(usize, Failure)>,
 }
 
 /// One Job.
@@ -38,8 +46,12 @@ pub(crate) struct JobProgress {
     /// Whether it was removed before its end.
     pub(crate) is_gone: bool,
     attempts: HashMap<String, Attempt>,
-    /// The Pods that have ended.
-    over: HashSet<String>,
+    /// The Pods that have ended, as long as there is anything to be seen of them.
+    over: Recent,
+    /// How many have.
+    over_count: u64,
+    /// How many had succeeded before the run, beside those that are preset.
+    before: u64,
     /// The indexes of which a Pod was seen.
     tried: IndexSet,
     pub(crate) retries: u64,
@@ -56,6 +68,8 @@ pub(crate) struct JobProgress {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Waits {
     uid: String,
+    /// Whether it was not the Pod itself that told.
+    is_by_event: bool,
     /// The index, or else the Pod.
     pub(crate) what: String,
     pub(crate) why: String,
@@ -65,6 +79,10 @@ pub(crate) struct Waits {
 #[derive(Debug)]
 struct Attempt {
     since: Option<Instant>,
+    /// Whether it has a node, and nothing of it has run.
+    is_starting: bool,
+    what: String,
+    restarts: u64,
 }
 
 /// A Pod that failed.
@@ -118,30 +136,15 @@ pub(crate) enum End {
     Unfinished,
 }
 
-/// What there is to count in a Job.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Counts {
-    /// How many completions are to be reached in this run; none if the Pods decide.
-    pub(crate) total: Option<u64>,
-    pub(crate) done: u64,
-    /// Failed indexes, or failed Pods where indexes do not fail by themselves.
-    pub(crate) failed: u64,
-    pub(crate) running: u64,
-    /// Those that have not begun, or wait for another try.
-    pub(crate) waiting: Option<u64>,
-}
-
 impl Progress {
     /// Takes in a Job that was made.
     pub(crate) fn add(&mut self, job: Job, preset: IndexSet, now: Instant) {
         let uid = job.metadata.uid.clone().unwrap_or_default();
         self.by_uid.insert(uid, self.jobs.len());
-        let name = job.metadata.name.clone().unwrap_or_default();
-        let title = match job.metadata.namespace.as_deref() {
-            None | Some("" | "default") => name,
-            Some(namespace) => format!("{namespace}/{name}"),
-        };
+        let title = printable(&title(&job), MAX_MESSAGE_CHARS);
         let ended = is_ended(&job).then_some(now);
+        let succeeded = job.status.as_ref().and_then(|status| status.succeeded).unwrap_or(0);
+        let before = u64::try_from(succeeded).unwrap_or(0).saturating_sub(preset.count());
         self.jobs.push(JobProgress {
             job,
             title,
@@ -150,7 +153,9 @@ impl Progress {
             ended,
             is_gone: false,
             attempts: HashMap::new(),
-            over: HashSet::new(),
+            over: Recent::default(),
+            over_count: 0,
+            before,
             tried: IndexSet::new(),
             retries: 0,
             failed_pods: 0,
@@ -213,10 +218,57 @@ impl Progress {
         let Some(&number) = self.by_uid.get(pod.job_uid()) else { return Vec::new() };
         let job = &mut self.jobs[number];
         let failure = job.observe_pod(pod, is_gone, now);
+        if let Some(failure) = &failure {
+            self.latest = Some((number, failure.clone()));
+        }
         let waits =
             job.note_wait(pod, is_gone).map(|waits| Change::PodWaits { job: number, waits });
         let failed = failure.map(|failure| Change::PodFailed { job: number, failure });
         failed.into_iter().chain(waits).collect()
+    }
+
+    /// The failure that came last, and its Job.
+    pub(crate) fn latest_failure(&self) -> Option<(&JobProgress, &Failure)> {
+        self.latest.as_ref().map(|(number, failure)| (&self.jobs[*number], failure))
+    }
+
+    /// Pods that have had a node for so long and have yet to start, each with its Job. Nobody
+    /// needs to know of more than one of a Job.
+    pub(crate) fn stalled(&self, patience: Duration, now: Instant) -> Vec<(usize, String)> {
+        let mut all = Vec::new();
+        for (number, job) in self.jobs.iter().enumerate().filter(|(_, job)| job.ended.is_none()) {
+            if job.waits.as_ref().is_some_and(|waits| !waits.is_by_event) {
+                continue;
+            }
+            let mut stalled: Vec<(Instant, &String)> = job
+                .attempts
+                .iter()
+                .filter(|(_, attempt)| attempt.is_starting)
+                .filter_map(|(uid, attempt)| Some((attempt.since?, uid)))
+                .filter(|(since, _)| now.saturating_duration_since(*since) >= patience)
+                .collect();
+            stalled.sort_unstable();
+            stalled.truncate(MAX_STALLED);
+            all.extend(stalled.into_iter().map(|(_, uid)| (number, uid.clone())));
+        }
+        all
+    }
+
+    /// Somebody has said why a Pod does not start.
+    pub(crate) fn explain(&mut self, number: usize, uid: &str, why: &str) -> Option<Change> {
+        let job = &mut self.jobs[number];
+        let attempt = job.attempts.get(uid).filter(|attempt| attempt.is_starting)?;
+        if let Some(held) = &mut job.waits {
+            if held.is_by_event && held.uid == uid {
+                // It was told; its words may change.
+                held.why = why.to_owned();
+            }
+            return None;
+        }
+        let what = attempt.what.clone();
+        let waits = Waits { uid: uid.to_owned(), is_by_event: true, what, why: why.to_owned() };
+        job.waits = Some(waits.clone());
+        Some(Change::PodWaits { job: number, waits })
     }
 
     /// The Job that a Pod belongs to.
@@ -299,6 +351,13 @@ impl JobProgress {
         Counts { total, done, failed, running, waiting }
     }
 
+    /// The same without what was done before the run: how fast it goes is told by the rest.
+    pub(crate) fn counts_of_this_run(&self) -> Counts {
+        let counts = self.counts();
+        let total = counts.total.map(|total| total.saturating_sub(self.before));
+        Counts { total, done: counts.done.saturating_sub(self.before), ..counts }
+    }
+
     /// The last failures of its indexes, the lowest first.
     pub(crate) fn failures(&self) -> impl Iterator<Item = &Failure> {
         self.failures.values()
@@ -316,11 +375,14 @@ impl JobProgress {
 
     fn is_settled(&self) -> bool {
         let (succeeded, failed) = self.pods();
-        self.is_gone || (self.attempts.is_empty() && self.over.len() as u64 >= succeeded + failed)
+        self.is_gone || (self.attempts.is_empty() && self.over_count >= succeeded + failed)
     }
 
     fn observe_pod(&mut self, pod: &PodSight, is_gone: bool, now: Instant) -> Option<Failure> {
         if self.over.contains(pod.uid()) {
+            if is_gone {
+                self.over.remove(pod.uid());
+            }
             return None;
         }
         if !self.attempts.contains_key(pod.uid()) {
@@ -331,6 +393,9 @@ impl JobProgress {
         if stage != Stage::Waiting {
             attempt.since.get_or_insert(now);
         }
+        attempt.is_starting = pod.is_starting();
+        self.retries += pod.restarts().saturating_sub(attempt.restarts);
+        attempt.restarts = attempt.restarts.max(pod.restarts());
         let since = attempt.since;
         let has_ended = matches!(stage, Stage::Succeeded | Stage::Failed);
         if has_ended || is_gone {
@@ -339,7 +404,10 @@ impl JobProgress {
         if !has_ended {
             return None;
         }
-        self.over.insert(pod.uid().to_owned());
+        self.over_count += 1;
+        if !is_gone {
+            self.over.insert(pod.uid());
+        }
         self.note_time(pod, now.saturating_duration_since(since.unwrap_or(now)));
         (stage == Stage::Failed).then(|| self.note_failure(pod))
     }
@@ -350,6 +418,7 @@ impl JobProgress {
         let is_over = is_gone || self.over.contains(pod.uid());
         let why = pod.why_waiting().filter(|_| !is_over);
         match (&mut self.waits, why) {
+            (Some(held), None) if held.is_by_event && pod.is_starting() && !is_over => None,
             (Some(held), Some(why)) if held.uid == pod.uid() => {
                 // A message may count seconds; the reason is what it begins with.
                 let reason = |text: &str| text.split(':').next().map(str::to_owned);
@@ -362,7 +431,8 @@ impl JobProgress {
                 None
             }
             (None, Some(why)) => {
-                let waits = Waits { uid: pod.uid().to_owned(), what: what(pod), why };
+                let uid = pod.uid().to_owned();
+                let waits = Waits { uid, is_by_event: false, what: pod.what(), why };
                 self.waits.insert(waits).clone().into()
             }
             (Some(_), _) | (None, None) => None,
@@ -375,7 +445,8 @@ impl JobProgress {
     }
 
     fn begin(&mut self, pod: &PodSight) {
-        self.attempts.insert(pod.uid().to_owned(), Attempt { since: None });
+        let attempt = Attempt { since: None, is_starting: false, what: pod.what(), restarts: 0 };
+        self.attempts.insert(pod.uid().to_owned(), attempt);
         let is_retry = match pod.index() {
             Some(index) => !self.tried.insert(index),
             // Without indexes nobody can tell for whom a Pod stands in.
@@ -385,7 +456,7 @@ impl JobProgress {
     }
 
     fn note_time(&mut self, pod: &PodSight, time: Duration) {
-        let what = what(pod);
+        let what = pod.what();
         let place = self.slowest.partition_point(|slow| slow.time >= time);
         if place < MAX_SLOWEST {
             self.slowest.insert(place, Slow { what, time });
@@ -414,17 +485,26 @@ impl JobProgress {
     }
 }
 
-fn what(pod: &PodSight) -> String {
-    match pod.index() {
-        Some(index) => format!("index {index}"),
-        None => format!("Pod {}", pod.name()),
+/// How a Job is called in what is said of it.
+pub(crate) fn title(job: &Job) -> String {
+    let name = job.metadata.name.clone().unwrap_or_default();
+    match job.metadata.namespace.as_deref() {
+        None | Some("" | "default") => name,
+        Some(namespace) => format!("{namespace}/{name}"),
     }
 }
 
-fn is_ended(job: &Job) -> bool {
+/// Whether a Job has come to its end.
+pub(crate) fn is_ended(job: &Job) -> bool {
     let conditions = job.status.as_ref().and_then(|status| status.conditions.as_deref());
     let is_end = |it: &JobCondition| matches!(it.type_.as_str(), "Complete" | "Failed");
     conditions.unwrap_or_default().iter().any(|it| is_end(it) && it.status == "True")
+}
+
+/// How many completions a Job asks for; none if its Pods decide.
+pub(crate) fn completions(job: &Job) -> u32 {
+    let wanted = job.spec.as_ref().and_then(|spec| spec.completions).unwrap_or(0);
+    u32::try_from(wanted).unwrap_or(0)
 }
 
 #[cfg(test)]

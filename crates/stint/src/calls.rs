@@ -1,17 +1,22 @@
-//! The calls that a run makes to its API server.
+//! The calls that are made to an API server, and what it tells by itself.
 
 use futures_util::{StreamExt, pin_mut};
 use http::{Method, Request};
 use k8s_openapi::api::batch::v1::Job;
 use kube::Client;
 use kube::core::WatchEvent;
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use thiserror::Error;
 use tokio::sync::mpsc::Sender;
 use tokio::time::{Duration, sleep};
 
-use super::pod_sight::PodSight;
+use crate::job_text::TAIL_LINES;
+use crate::pod_sight::PodSight;
+use crate::printable::{MAX_MESSAGE_CHARS, printable};
+use crate::progress::Failure;
+use crate::reach::told;
 
 /// How long to wait before a watch that ended is begun again.
 const REWATCH: Duration = Duration::from_millis(100);
@@ -22,7 +27,7 @@ pub(crate) enum CallError {
     /// The API server does not take it; these are its words.
     #[error("{message}")]
     Refused { code: u16, message: String },
-    #[error("the API server did not answer: {0}")]
+    #[error("the API server did not answer: {}", told(.0))]
     Unanswered(#[source] kube::Error),
     #[error("cannot write a request: {0}")]
     Request(#[from] http::Error),
@@ -71,6 +76,23 @@ impl Calls {
         }
     }
 
+    /// All objects of a list, page by page. The path may have a query.
+    pub(crate) async fn list<T: DeserializeOwned>(&self, path: &str) -> Result<Vec<T>, CallError> {
+        let separator = if path.contains('?') { '&' } else { '?' };
+        let mut all = Vec::new();
+        let mut token = String::new();
+        loop {
+            let page = format!("{path}{separator}limit={PAGE}{token}");
+            let request = Request::get(page).body(Vec::new())?;
+            let page: Page<T> = self.client.request(request).await.map_err(refusal)?;
+            all.extend(page.items);
+            if page.metadata.r#continue.is_empty() {
+                return Ok(all);
+            }
+            token = format!("&continue={}", page.metadata.r#continue);
+        }
+    }
+
     /// Removes an object, and then what it owns.
     pub(crate) async fn delete(&self, path: &str) -> Result<(), CallError> {
         let path = format!("{path}?propagationPolicy=Background");
@@ -81,21 +103,29 @@ impl Calls {
         }
     }
 
-    /// The last lines that a container wrote; none if they cannot be had.
-    pub(crate) async fn tail(
-        &self,
-        namespace: &str,
-        pod: &str,
-        container: &str,
-        lines: usize,
-    ) -> Vec<String> {
+    /// The last lines that the container of a failure wrote; none if they cannot be had.
+    pub(crate) async fn tail(&self, failure: &Failure) -> Vec<String> {
+        let Failure { namespace, pod, container: Some(container), .. } = failure else {
+            return Vec::new();
+        };
         let path = format!(
-            "/api/v1/namespaces/{namespace}/pods/{pod}/log?container={container}&tailLines={lines}\
-             &limitBytes={MAX_TAIL_BYTES}"
+            "/api/v1/namespaces/{namespace}/pods/{pod}/log?container={container}\
+             &tailLines={TAIL_LINES}&limitBytes={MAX_TAIL_BYTES}"
         );
         let Ok(request) = Request::get(path).body(Vec::new()) else { return Vec::new() };
         let text = self.client.request_text(request).await.unwrap_or_default();
         text.lines().map(str::to_owned).collect()
+    }
+
+    /// The latest warning about the object with this uid, as its reason and message.
+    pub(crate) async fn warning(&self, uid: &str) -> Option<String> {
+        let path =
+            format!("/api/v1/events?fieldSelector=involvedObject.uid%3D{uid},type%3DWarning");
+        let list = self.get(&path).await.ok().flatten()?;
+        let time = |event: &Value| event["lastTimestamp"].as_str().unwrap_or("").to_owned();
+        let latest = list["items"].as_array()?.iter().max_by_key(|event| time(event))?;
+        let word = |field: &str| latest[field].as_str().unwrap_or_default().to_owned();
+        Some(format!("{}: {}", word("reason"), word("message")))
     }
 
     pub(crate) fn client(&self) -> &Client {
@@ -112,13 +142,35 @@ impl Calls {
         let body = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
         let request = Request::builder().method(method).uri(path);
         let request = request.header("content-type", content_type).body(body)?;
-        self.client.request(request).await.map_err(|error| match error {
-            kube::Error::Api(status) => {
-                CallError::Refused { code: status.code, message: status.message }
-            }
-            error => CallError::Unanswered(error),
-        })
+        self.client.request(request).await.map_err(refusal)
     }
+}
+
+fn refusal(error: kube::Error) -> CallError {
+    match error {
+        kube::Error::Api(status) => {
+            let message = printable(&status.message, MAX_MESSAGE_CHARS);
+            CallError::Refused { code: status.code, message }
+        }
+        error => CallError::Unanswered(error),
+    }
+}
+
+/// How many objects are asked for at once, as by kubectl.
+const PAGE: u32 = 500;
+
+/// A part of a list.
+#[derive(Deserialize)]
+struct Page<T> {
+    #[serde(default)]
+    metadata: PageMetadata,
+    items: Vec<T>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct PageMetadata {
+    r#continue: String,
 }
 
 const JSON: &str = "application/json";
@@ -132,17 +184,23 @@ const MAX_TAIL_BYTES: usize = 16 << 10;
 pub(crate) enum Seen {
     Job(Box<Job>, bool),
     Pod(Box<PodSight>, bool),
+    /// A watch cannot be had; it is tried again.
+    Lost(String),
 }
 
-/// Tells of all Jobs, and what becomes of them.
-pub(crate) async fn watch_jobs(client: Client, seen: Sender<Seen>) {
-    let path = "/apis/batch/v1/jobs?watch=true";
+/// All Jobs.
+pub(crate) const JOBS: &str = "/apis/batch/v1/jobs";
+
+/// All Pods of Jobs.
+pub(crate) const JOB_PODS: &str = "/api/v1/pods?labelSelector=batch.kubernetes.io/controller-uid";
+
+/// Tells of the Jobs of a list, and what becomes of them.
+pub(crate) async fn watch_jobs(client: Client, path: &str, seen: Sender<Seen>) {
     watch(client, path, seen, |job: Job, is_gone| Seen::Job(Box::new(job), is_gone)).await;
 }
 
-/// Tells of all Pods of Jobs, and what becomes of them.
-pub(crate) async fn watch_pods(client: Client, seen: Sender<Seen>) {
-    let path = "/api/v1/pods?watch=true&labelSelector=batch.kubernetes.io/controller-uid";
+/// Tells of the Pods of a list, and what becomes of them.
+pub(crate) async fn watch_pods(client: Client, path: &str, seen: Sender<Seen>) {
     watch(client, path, seen, |pod: PodSight, is_gone| Seen::Pod(Box::new(pod), is_gone)).await;
 }
 
@@ -153,8 +211,10 @@ async fn watch<T: Clone + DeserializeOwned>(
     seen: Sender<Seen>,
     wrap: impl Fn(T, bool) -> Seen,
 ) {
+    let separator = if path.contains('?') { '&' } else { '?' };
+    let path = format!("{path}{separator}watch=true");
     loop {
-        let request = Request::get(path).body(Vec::new()).expect("the path is one");
+        let Ok(request) = Request::get(&path).body(Vec::new()) else { return };
         match client.request_events::<T>(request).await {
             Ok(events) => {
                 pin_mut!(events);
@@ -172,7 +232,12 @@ async fn watch<T: Clone + DeserializeOwned>(
                     }
                 }
             }
-            Err(error) => tracing::warn!(%error, path, "cannot watch"),
+            Err(error) => {
+                let lost = Seen::Lost(refusal(error).to_string());
+                if seen.send(lost).await.is_err() {
+                    return;
+                }
+            }
         }
         sleep(REWATCH).await;
     }

@@ -1,0 +1,140 @@
+//! The end of the process at a signal, whatever it is doing: after the first one asked for an end,
+//! or once there is nothing to wait for but cleaning up.
+//!
+//! ```text
+//!   signal ─▶ the work is dropped ─▶ the runtime stops ─▶ the helper ends all processes of Pods
+//!                                                              └─▶ the temporary folder goes ─▶ exit
+//! ```
+//!
+//! Each step has its time, as a disk or a reader may be stuck: the process ends anyway.
+
+use std::future::Future;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use std::{io, process, thread};
+
+use tokio::runtime::Runtime;
+use tokio::sync::Notify;
+
+use crate::place::remove_folder;
+use crate::signals::Signals;
+
+/// How long the work may take to be dropped: it may be writing to somebody who does not read.
+const DROP_TIME: Duration = Duration::from_secs(1);
+
+/// How long tasks that cannot be dropped may take.
+const RUNTIME_TIME: Duration = Duration::from_secs(2);
+
+/// How long the folder may take: as long as its Pods write into it, it is not gone.
+const REMOVAL_TIME: Duration = Duration::from_secs(10);
+
+/// How long it takes until it is tried again.
+const REMOVAL_PAUSE: Duration = Duration::from_millis(10);
+
+/// What is known of how this process ends at a signal.
+#[derive(Clone)]
+pub(crate) struct Ending {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    runtime: Mutex<Option<Runtime>>,
+    code: AtomicU8,
+    temporary: Mutex<Option<PathBuf>>,
+    begun: Notify,
+    /// Whether the work is dropped.
+    is_dropped: Mutex<bool>,
+    dropped: Condvar,
+}
+
+impl Ending {
+    /// `code` is the exit code until another is known.
+    pub(crate) fn new(runtime: Runtime, code: u8) -> Self {
+        let shared = Shared {
+            runtime: Mutex::new(Some(runtime)),
+            code: AtomicU8::new(code),
+            temporary: Mutex::new(None),
+            begun: Notify::new(),
+            is_dropped: Mutex::new(false),
+            dropped: Condvar::new(),
+        };
+        Ending { shared: Arc::new(shared) }
+    }
+
+    /// Does the work, and stops the runtime. It does not return if a signal ends the process.
+    pub(crate) fn block_on<T>(&self, work: impl Future<Output = T>) -> T {
+        let handle =
+            lock(&self.shared.runtime).as_ref().expect("it has not ended").handle().clone();
+        let done = handle.block_on(async {
+            tokio::select! {
+                biased;
+                () = self.shared.begun.notified() => None,
+                done = work => Some(done),
+            }
+        });
+        let Some(done) = done else {
+            *lock(&self.shared.is_dropped) = true;
+            self.shared.dropped.notify_all();
+            loop {
+                thread::park();
+            }
+        };
+        drop(lock(&self.shared.runtime).take());
+        done
+    }
+
+    /// What became of the work is known.
+    pub(crate) fn set_code(&self, code: u8) {
+        self.shared.code.store(code, Ordering::SeqCst);
+    }
+
+    /// What nobody else removes if the process ends.
+    pub(crate) fn remove(&self, temporary: Option<PathBuf>) {
+        *lock(&self.shared.temporary) = temporary;
+    }
+
+    /// Ends the process at the next signal.
+    pub(crate) fn at_next(&self, mut signals: Signals) {
+        let shared = self.shared.clone();
+        tokio::spawn(async move {
+            signals.next().await;
+            // Not here: the runtime goes, and this task with it.
+            thread::spawn(move || shared.end());
+        });
+    }
+}
+
+impl Shared {
+    fn end(&self) -> ! {
+        self.begun.notify_one();
+        let is_dropped = lock(&self.is_dropped);
+        let dropped = self.dropped.wait_timeout_while(is_dropped, DROP_TIME, |is| !*is);
+        drop(dropped);
+        // The helper loses whom it works for, and ends everything that it has started.
+        if let Some(runtime) = lock(&self.runtime).take() {
+            runtime.shutdown_timeout(RUNTIME_TIME);
+        }
+        if let Some(folder) = lock(&self.temporary).take() {
+            remove(&folder);
+        }
+        process::exit(i32::from(self.code.load(Ordering::SeqCst)))
+    }
+}
+
+/// Removes a folder into which somebody may write for a moment yet.
+fn remove(folder: &Path) {
+    let begun = Instant::now();
+    while begun.elapsed() < REMOVAL_TIME {
+        match remove_folder(folder) {
+            Ok(()) => return,
+            Err(error) if error.kind() == io::ErrorKind::NotFound && !folder.exists() => return,
+            Err(_) => thread::sleep(REMOVAL_PAUSE),
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,167 @@
+//! The logs of a Job as they grow, also of Pods that come later, until the Job has ended and all
+//! is said.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Instant;
+
+use k8s_openapi::api::batch::v1::Job;
+use tokio::sync::Semaphore;
+use tokio::sync::mpsc::{Sender, channel};
+use tokio::task::JoinSet;
+
+use super::past::{broken, refusal};
+use super::said::{Said, say};
+use super::wanted::Wanted;
+use crate::away::Away;
+use crate::calls::{CallError, Calls, Seen, watch_jobs, watch_pods};
+use crate::job_lookup::{job_watch_path, pods_of, pods_path};
+use crate::log_lines::{Part, open, pump};
+use crate::pod_sight::PodSight;
+use crate::progress::is_ended;
+
+/// Most logs that are followed at once. Each is a connection, and a server has room for some
+/// hundreds; the others wait until one of these ends.
+const MAX_FOLLOWED: usize = 256;
+
+/// How much news may wait to be taken in.
+const MAX_WAITING_NEWS: usize = 1024;
+
+/// Why a Job is not followed to its end.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum FollowError {
+    #[error(transparent)]
+    Call(#[from] CallError),
+    #[error("the cluster does not answer any more: {0}")]
+    Lost(String),
+}
+
+/// Follows a Job that has not ended. `pods` are those that are there now, in order.
+pub(crate) async fn follow(
+    calls: &Calls,
+    job: &Job,
+    pods: &[PodSight],
+    wanted: &Arc<Wanted>,
+    part: Part,
+    said: Sender<Said>,
+) -> Result<(), FollowError> {
+    let speakers = pods.iter().filter(|pod| wanted.has(pod));
+    let count = speakers.map(|pod| wanted.containers(pod).len()).sum();
+    let mut follower = Follower {
+        calls: calls.clone(),
+        uid: job.metadata.uid.clone().unwrap_or_default(),
+        wanted: wanted.clone(),
+        has_prefix: wanted.needs_prefix(count, true),
+        begun: HashSet::new(),
+        streams: JoinSet::new(),
+        room: Arc::new(Semaphore::new(MAX_FOLLOWED)),
+        has_told_room: false,
+        said,
+    };
+    for pod in pods {
+        follower.observe(pod, part).await;
+    }
+    // Of those who begin from now on everything is new.
+    let whole = Part { tail_lines: None, since_seconds: None, ..part };
+    follower.until_the_end(job, whole).await?;
+    // The end may be known before the last Pods are.
+    for pod in pods_of(calls, job).await? {
+        follower.observe(&pod, whole).await;
+    }
+    while follower.streams.join_next().await.is_some() {}
+    Ok(())
+}
+
+struct Follower {
+    calls: Calls,
+    /// That of the Job.
+    uid: String,
+    wanted: Arc<Wanted>,
+    has_prefix: bool,
+    /// By Pod, container and run.
+    begun: HashSet<(String, String, u32)>,
+    streams: JoinSet<()>,
+    room: Arc<Semaphore>,
+    has_told_room: bool,
+    said: Sender<Said>,
+}
+
+impl Follower {
+    /// Takes in news until the Job has ended or is gone.
+    async fn until_the_end(&mut self, job: &Job, part: Part) -> Result<(), FollowError> {
+        let (sender, mut seen) = channel(MAX_WAITING_NEWS);
+        let namespace = job.metadata.namespace.as_deref().unwrap_or_default();
+        let name = job.metadata.name.as_deref().unwrap_or_default();
+        let (job_path, pod_path) = (job_watch_path(namespace, name), pods_path(job));
+        let client = self.calls.client();
+        let mut watches = JoinSet::new();
+        let (of_job, of_pods) = (client.clone(), client.clone());
+        let news = sender.clone();
+        watches.spawn(async move { watch_jobs(of_job, &job_path, news).await });
+        watches.spawn(async move { watch_pods(of_pods, &pod_path, sender).await });
+        let mut away = Away::default();
+        while let Some(seen) = seen.recv().await {
+            match seen {
+                Seen::Pod(pod, is_gone) if pod.is_of(&self.uid) && !is_gone => {
+                    self.observe(&pod, part).await;
+                }
+                Seen::Pod(..) => {}
+                Seen::Job(job, is_gone) => {
+                    // Another of the same name is there only when this one has gone.
+                    let is_other = job.metadata.uid.as_ref() != Some(&self.uid);
+                    if is_gone || is_other || is_ended(&job) {
+                        return Ok(());
+                    }
+                }
+                Seen::Lost(why) => {
+                    if away.is_for_good(Instant::now()) {
+                        return Err(FollowError::Lost(why));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A Pod was seen: what it says is followed from its beginning.
+    async fn observe(&mut self, pod: &PodSight, part: Part) {
+        if !self.wanted.has(pod) {
+            return;
+        }
+        for (container, run) in self.wanted.containers(pod) {
+            if !self.begun.insert((pod.uid().to_owned(), container.to_owned(), run)) {
+                continue;
+            }
+            if self.streams.len() >= MAX_FOLLOWED && !self.has_told_room {
+                self.has_told_room = true;
+                let text = format!(
+                    "note: {MAX_FOLLOWED} logs are followed at once; others wait until one of \
+                     them ends. --index shows some of them"
+                );
+                say(&self.said, Said::Note(text)).await;
+            }
+            // Those that are over leave room for what they kept.
+            while self.streams.try_join_next().is_some() {}
+            self.begin(pod.clone(), container.to_owned(), part);
+        }
+    }
+
+    fn begin(&mut self, pod: PodSight, container: String, part: Part) {
+        let (room, said) = (self.room.clone(), self.said.clone());
+        let client = self.calls.client().clone();
+        let prefix = match self.has_prefix {
+            true => self.wanted.prefix(&pod, &container),
+            false => String::new(),
+        };
+        self.streams.spawn(async move {
+            let _place = room.acquire().await;
+            let ended = match open(&client, &pod, &container, part).await {
+                Ok(log) => pump(log, &prefix, &said).await.map_err(|error| error.to_string()),
+                Err(error) => Err(refusal(&error)),
+            };
+            if let Err(why) = ended {
+                say(&said, broken(&pod, &container, &why)).await;
+            }
+        });
+    }
+}

@@ -1,0 +1,53 @@
+//! A Pod that writes far more than anybody will read.
+
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use crate::home::{as_everybody, job};
+use crate::kit::peak_bytes;
+
+/// A line of 100 bytes, a million times.
+const SCRIPT: &str = "\
+line=$(printf '%099d' 0)
+yes $line | head -n 1000000; echo the last";
+
+/// Five parts of 10 MiB are kept; lines are whole, and have a time in front.
+const MAX_LOG_BYTES: u64 = 51 << 20;
+
+/// Far more than a server takes that holds none of the output.
+const MAX_BYTES: u64 = 300 << 20;
+
+/// The end of a log is found from its end.
+const SOON: Duration = Duration::from_secs(30);
+
+#[test]
+fn a_hundred_megabytes_of_output_are_bounded_on_disk_and_in_memory() {
+    as_everybody(|home| {
+        let (server, kubectl) = home.server();
+        kubectl.give(&job(home, "talker", 1, "  backoffLimit: 0\n", SCRIPT), "create -f -");
+        let beside = job(home, "beside", 3, "  parallelism: 1\n", "echo beside");
+        kubectl.give(&beside, "create -f -");
+        kubectl.run("wait --for=condition=complete job/beside --timeout=60s");
+        kubectl.run("wait --for=condition=complete job/talker --timeout=240s");
+        let logs = home.path("data/node/logs");
+        let kept = bytes_below(&logs);
+        assert!((10 << 20..MAX_LOG_BYTES).contains(&kept), "{kept} bytes of logs");
+        let begun = Instant::now();
+        assert_eq!(kubectl.run("logs job/talker --tail=1"), "the last\n");
+        assert!(begun.elapsed() < SOON, "{:?}", begun.elapsed());
+        assert_eq!(kubectl.run("logs -l job-name=beside").lines().count(), 3);
+        let peak = peak_bytes(server.pid()).expect("it runs");
+        assert!(peak < MAX_BYTES, "{peak} bytes");
+        assert!(server.stop().success());
+    });
+}
+
+fn bytes_below(folder: &Path) -> u64 {
+    let entries = fs::read_dir(folder).expect("it is there").map(|entry| entry.expect("it is"));
+    let bytes = entries.map(|entry| match entry.file_type().expect("it has one").is_dir() {
+        true => bytes_below(&entry.path()),
+        false => entry.metadata().expect("it is there").len(),
+    });
+    bytes.sum()
+}
