@@ -106,6 +106,7 @@ struct Entry {
     pod: Option<Arc<Pod>>,
     /// Whether a worker has failed on it.
     has_broken: bool,
+    has_succeeded: bool,
     awaits_removal: bool,
     is_gone: bool,
 }
@@ -235,7 +236,12 @@ impl Agent {
         let uid = target.uid.clone();
         self.missing.remove(&uid);
         let is_awaited = awaits_removal(&pod);
+        let status = pod.status.as_ref();
+        let phase = status.and_then(|status| status.phase.as_deref()).unwrap_or("");
+        let has_ended = matches!(phase, "Succeeded" | "Failed");
+        let has_succeeded = phase == "Succeeded";
         if let Some(entry) = self.pods.get_mut(&uid) {
+            entry.has_succeeded = has_succeeded;
             let is_new = is_awaited && !entry.awaits_removal;
             entry.awaits_removal = is_awaited;
             match &entry.worker {
@@ -249,14 +255,12 @@ impl Agent {
             }
             return;
         }
-        let status = pod.status.as_ref();
-        let phase = status.and_then(|status| status.phase.as_deref()).unwrap_or("");
-        let has_ended = matches!(phase, "Succeeded" | "Failed");
         let mut entry = Entry {
             target: target.clone(),
             worker: None,
             pod: None,
             has_broken: false,
+            has_succeeded,
             awaits_removal: is_awaited,
             is_gone: false,
         };
@@ -313,8 +317,11 @@ impl Agent {
     }
 
     fn forget(&mut self, uid: &str) {
-        if let Some(entry) = self.pods.remove(uid) {
-            let logs = self.shared.logs.clone();
+        let Some(entry) = self.pods.remove(uid) else { return };
+        let logs = self.shared.logs.clone();
+        if self.shared.options.keeps_unsuccessful_logs && !entry.has_succeeded {
+            logs.finish(uid);
+        } else {
             self.tasks.spawn_blocking(move || logs.remove(&entry.target));
         }
     }

@@ -21,6 +21,9 @@ use tokio::sync::Notify;
 use crate::place::remove_folder;
 use crate::signals::Signals;
 
+/// Within which time signals are one.
+const SAME_TIME: Duration = Duration::from_millis(100);
+
 /// How long the work may take to be dropped: it may be writing to somebody who does not read.
 const DROP_TIME: Duration = Duration::from_secs(1);
 
@@ -95,11 +98,16 @@ impl Ending {
         *lock(&self.shared.temporary) = temporary;
     }
 
-    /// Ends the process at the next signal.
+    /// Ends the process at the next signal. What comes at once is still the first: `timeout`
+    /// signals its command, and then everybody around it.
     pub(crate) fn at_next(&self, mut signals: Signals) {
         let shared = self.shared.clone();
         tokio::spawn(async move {
+            let begun = Instant::now();
             signals.next().await;
+            while begun.elapsed() < SAME_TIME {
+                signals.next().await;
+            }
             // Not here: the runtime goes, and this task with it.
             thread::spawn(move || shared.end());
         });

@@ -83,7 +83,7 @@ pub(crate) fn failure((failure, lines): &Tail) -> String {
     let why = printable(&failure.why, MAX_MESSAGE_CHARS);
     let what = printable(&failure.what(), MAX_MESSAGE_CHARS);
     let container = printable(&container.unwrap_or_default(), MAX_MESSAGE_CHARS);
-    let mut text = format!("  {what} failed: {why}{container}{times}\n");
+    let mut text = format!("  {what} failed{container}{times}: {why}\n");
     for line in lines {
         text += &format!("    | {}\n", printable(line, MAX_LINE_CHARS));
     }

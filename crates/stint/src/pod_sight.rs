@@ -27,6 +27,7 @@ struct Metadata {
     uid: String,
     resource_version: String,
     creation_timestamp: Option<Time>,
+    deletion_timestamp: Option<Time>,
     labels: BTreeMap<String, String>,
     annotations: BTreeMap<String, String>,
     owner_references: Vec<Owner>,
@@ -186,6 +187,11 @@ impl PodSight {
             _ if self.spec.node_name.is_empty() => Stage::Waiting,
             _ => Stage::Running,
         }
+    }
+
+    /// Whether somebody has asked for its end.
+    pub(crate) fn is_deleted(&self) -> bool {
+        self.metadata.deletion_timestamp.is_some()
     }
 
     /// Whether it has not ended.

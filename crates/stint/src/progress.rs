@@ -358,9 +358,11 @@ impl JobProgress {
         Counts { total, done: counts.done.saturating_sub(self.before), ..counts }
     }
 
-    /// The last failures of its indexes, the lowest first.
+    /// The last failures of the indexes that have not been completed since, the lowest first.
     pub(crate) fn failures(&self) -> impl Iterator<Item = &Failure> {
-        self.failures.values()
+        let completed = self.completed_indexes();
+        let is_made_good = move |it: &&Failure| it.index.is_some_and(|it| completed.contains(it));
+        self.failures.values().filter(move |failure| !is_made_good(failure))
     }
 
     /// The failure that came last.
@@ -409,7 +411,9 @@ impl JobProgress {
             self.over.insert(pod.uid());
         }
         self.note_time(pod, now.saturating_duration_since(since.unwrap_or(now)));
-        (stage == Stage::Failed).then(|| self.note_failure(pod))
+        // One that was stopped, as its Job needs it no more, has not failed by itself.
+        let has_failed = stage == Stage::Failed && !pod.is_deleted();
+        has_failed.then(|| self.note_failure(pod))
     }
 
     /// Keeps what is worth knowing of why Pods wait: one Pod, until it waits no more. Told once

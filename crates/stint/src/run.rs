@@ -7,6 +7,7 @@
 //!
 //! This file holds the parts together; what they decide is theirs.
 
+mod again;
 mod creation;
 mod job_logs;
 mod manifests;
@@ -21,12 +22,12 @@ mod view;
 use std::collections::{HashMap, HashSet};
 use std::future::pending;
 use std::io::{self, IsTerminal, Write};
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use k8s_openapi::api::batch::v1::Job;
 use serde_json::Value;
+use stint_api::index_set::IndexSet;
 use stint_local::{Cluster, Identity, Options, StartError, TaskFailure};
 use stint_node::RuntimeError;
 use stint_store::StoreError;
@@ -45,10 +46,11 @@ use self::view::View;
 use crate::calls::{Calls, JOB_PODS, JOBS, Seen, watch_jobs, watch_pods};
 use crate::color::Painter;
 use crate::ending::Ending;
+use crate::input;
 use crate::job_text::{MAX_SHOWN_FAILURES, Tail};
 use crate::objects::print_objects;
 use crate::place::{NODE, PlaceError};
-use crate::progress::{End, Failure, JobProgress, Progress};
+use crate::progress::{End, Failure, JobProgress, Progress, completions};
 use crate::report::Report;
 use crate::run_args::RunArgs;
 use crate::serve::start_log;
@@ -207,7 +209,9 @@ async fn run_here(
     let screen = Screen::start().map_err(RunError::Runtime)?;
     let place = Place::choose(args.data_dir.as_deref())?;
     ending.remove(place.temporary_path());
-    let (node, notes) = args.pods.start(NODE, &place.pods()).await?;
+    let (mut node, notes) = args.pods.start(NODE, &place.pods()).await?;
+    // The Pods of a Job that comes to a bad end are stopped and removed.
+    node.options.keeps_unsuccessful_logs = true;
     if !args.quiet {
         for note in unheld::notes(manifests, &notes) {
             screen.say(format!("note: {note}\n"));
@@ -314,7 +318,9 @@ impl Run {
         let (sender, seen) = channel(MAX_WAITING_NEWS);
         tokio::spawn(watch_jobs(calls.client().clone(), JOBS, sender.clone()));
         tokio::spawn(watch_pods(calls.client().clone(), JOB_PODS, sender));
-        let is_terminal = io::stderr().is_terminal();
+        // A terminal that cannot go back a line has no use for bars.
+        let is_dumb = std::env::var_os("TERM").is_some_and(|name| name == "dumb");
+        let is_terminal = io::stderr().is_terminal() && !is_dumb;
         let view = View::new(args.quiet, is_terminal, &progress, screen.clone(), Instant::now());
         let (logs, printer) = if args.logs {
             let (logs, lines) = JobLogs::new(calls.client().clone(), screen.clone());
@@ -509,12 +515,16 @@ impl Run {
         }
         let logs = place.leave(is_kept, args.keep);
         let next = match stop {
-            _ if has_failed && jobs.iter().any(|job| job.is_indexed()) => Next::RetryIndexes,
-            _ if has_failed => Next::Retry,
+            _ if has_failed => Next::Retry(failed_indexes(jobs)),
             Stop::TimedOut | Stop::Interrupted => Next::GoOn,
             Stop::Ended | Stop::Failed(_) | Stop::Refused(_) => Next::Nothing,
         };
-        say(&summary::advice(&logs, next, &named(&args.files)));
+        // The name of the program, and that of the command.
+        let mut again = again::arguments(std::env::args_os().skip(2));
+        if args.files.iter().any(|file| input::is_stdin(file)) {
+            again += ", with the manifest on standard input,";
+        }
+        say(&summary::advice(&logs, &next, &again));
         if let Some(format) = args.output {
             let value =
                 |job: &Job| serde_json::to_value(job).expect("Kubernetes types serialise to JSON");
@@ -549,8 +559,19 @@ fn shown(job: &JobProgress) -> impl Iterator<Item = &Failure> {
     job.failures().take(MAX_SHOWN_FAILURES)
 }
 
-fn named(files: &[PathBuf]) -> String {
-    files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>().join(" ")
+/// The indexes to run again, if there is one Job and it has indexes.
+fn failed_indexes(jobs: &[JobProgress]) -> Option<IndexSet> {
+    let [job] = jobs else { return None };
+    if !job.is_indexed() {
+        return None;
+    }
+    let failed = job.failed_indexes();
+    if !failed.is_empty() {
+        return Some(failed);
+    }
+    let mut done = job.completed_indexes();
+    done.union(&job.preset);
+    Some(done.complement(completions(&job.job)))
 }
 
 /// Writes to standard error. If that fails there is nowhere left to say so.

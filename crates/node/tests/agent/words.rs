@@ -2,7 +2,7 @@
 
 use futures_util::StreamExt;
 use serde_json::json;
-use stint_node::{LogOptions, Node};
+use stint_node::{LogOptions, Node, Options};
 
 use crate::cluster::{Cluster, main, phase, status_of};
 
@@ -31,6 +31,31 @@ async fn logs_can_be_read_while_a_container_runs_and_after() {
     while std::fs::read_dir(&folder).expect("a folder").count() > 0 {
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     }
+}
+
+#[tokio::test]
+async fn what_was_stopped_may_leave_its_log() {
+    let cluster = Cluster::new().await;
+    let options = Options { keeps_unsuccessful_logs: true, ..cluster.options() };
+    let _node = cluster.start_with(options);
+    cluster.script("stopped", "say one sleep 3600 exit 0").await;
+    cluster.script("done", "say two exit 0").await;
+    let folder = cluster.folder.path().join("logs");
+    let logs = || {
+        let entries = std::fs::read_dir(&folder).into_iter().flatten().flatten();
+        let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+        names.collect::<Vec<String>>()
+    };
+    cluster.wait_phase("stopped", "Running").await;
+    cluster.wait_phase("done", "Succeeded").await;
+    for name in ["stopped", "done"] {
+        cluster.delete(name, None).await;
+        cluster.wait_gone(name).await;
+    }
+    while logs().len() > 1 {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    assert!(logs()[0].contains("_stopped_"), "{:?}", logs());
 }
 
 #[tokio::test]

@@ -3,11 +3,16 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
+use stint_api::index_set::IndexSet;
+
 use crate::color::Painter;
 use crate::job_text::{self, Tail};
 use crate::printable::{MAX_MESSAGE_CHARS, printable};
 use crate::progress::{End, JobProgress};
 use crate::words;
+
+/// The longest list of indexes that anybody would paste.
+const MAX_ONLY_CHARS: usize = 200;
 
 /// What became of the logs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,19 +52,18 @@ pub(crate) fn of_job(job: &JobProgress, tails: &[Tail], painter: Painter, now: I
 }
 
 /// What a person may want to do next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
     Nothing,
-    /// Run what failed again.
-    Retry,
-    /// The same, of Jobs with indexes.
-    RetryIndexes,
+    /// Run what failed again: these indexes, if they are known.
+    Retry(Option<IndexSet>),
     /// Go on with what was stopped.
     GoOn,
 }
 
-/// Where the logs are and what to do next, if there is anything to do.
-pub(crate) fn advice(logs: &Logs, next: Next, files: &str) -> String {
+/// Where the logs are and what to do next, if there is anything to do; `again` is what followed
+/// `stint run`.
+pub(crate) fn advice(logs: &Logs, next: &Next, again: &str) -> String {
     let mut text = String::new();
     match logs {
         Logs::Gone => {}
@@ -71,24 +75,20 @@ pub(crate) fn advice(logs: &Logs, next: Next, files: &str) -> String {
     }
     match (next, logs) {
         (Next::Nothing, _) | (Next::GoOn, Logs::Gone | Logs::Kept { .. }) => {}
-        (Next::Retry, Logs::Gone | Logs::Kept { .. }) => {
-            text += &format!("next: mend what failed, then stint run {files}\n");
+        (Next::Retry(indexes), Logs::Gone | Logs::Kept { .. }) => {
+            let only = indexes.as_ref().map(ToString::to_string);
+            let only = only.filter(|text| text.len() <= MAX_ONLY_CHARS);
+            let only = only.map_or(String::new(), |text| format!("--only-indexes {text} "));
+            text += &format!("next: mend what failed, then stint run {only}{again}\n");
+            if indexes.is_some() {
+                text += "      after a run with --data-dir DIR, --retry-failed runs what failed\n";
+            }
         }
-        (Next::RetryIndexes, Logs::Gone | Logs::Kept { .. }) => {
-            text += &format!(
-                "next: mend what failed, then stint run {files}\n      --only-indexes INDEXES \
-                 runs some of it; after a run with --data-dir DIR, --retry-failed runs what failed\n"
-            );
+        (Next::Retry(_), Logs::Data { .. }) => {
+            text += &format!("next: mend what failed, then stint run --retry-failed {again}\n");
         }
-        (Next::Retry | Next::RetryIndexes, Logs::Data { folder, .. }) => {
-            let folder = folder.display();
-            text += &format!(
-                "next: mend what failed, then stint run --data-dir {folder} --retry-failed {files}\n"
-            );
-        }
-        (Next::GoOn, Logs::Data { folder, .. }) => {
-            let folder = folder.display();
-            text += &format!("next: stint run --data-dir {folder} {files} goes on from here\n");
+        (Next::GoOn, Logs::Data { .. }) => {
+            text += &format!("next: stint run {again} goes on from here\n");
         }
     }
     text
@@ -98,7 +98,6 @@ pub(crate) fn advice(logs: &Logs, next: Next, files: &str) -> String {
 mod tests {
     use k8s_openapi::api::batch::v1::Job;
     use serde_json::json;
-    use stint_api::index_set::IndexSet;
 
     use super::*;
     use crate::progress::{Failure, Progress};
@@ -134,7 +133,7 @@ work: Failed after 0.00s: FailedIndexes: Job has failed indexes
   failed     1: 2
   left out   1: 0: counted as completed before this run
   Pods       1 succeeded, 2 failed
-  index 2 failed: exit code 1 in container main, 2 times
+  index 2 failed in container main, 2 times: exit code 1
     | oh \\u{1b}[2Jno
 ";
         assert_eq!(text, expected);
@@ -142,13 +141,20 @@ work: Failed after 0.00s: FailedIndexes: Job has failed indexes
 
     #[test]
     fn advice_is_given_only_where_there_is_something_to_do() {
-        assert_eq!(advice(&Logs::Gone, Next::Nothing, "a.yaml"), "");
+        assert_eq!(advice(&Logs::Gone, &Next::Nothing, "a.yaml"), "");
         let data = Logs::Data { folder: "d".into(), logs: "d/node/logs".into() };
-        let text = advice(&data, Next::RetryIndexes, "a.yaml");
-        assert!(text.contains("stint run --data-dir d --retry-failed a.yaml"), "{text}");
-        let text = advice(&data, Next::GoOn, "a.yaml");
+        let again = "--data-dir d a.yaml";
+        let text = advice(&data, &Next::Retry(None), again);
+        assert!(text.contains("stint run --retry-failed --data-dir d a.yaml\n"), "{text}");
+        let text = advice(&data, &Next::GoOn, again);
         assert!(text.contains("stint run --data-dir d a.yaml goes on"), "{text}");
         let kept = Logs::Kept { folder: "/tmp/x".into(), logs: "/tmp/x/logs".into() };
-        assert!(advice(&kept, Next::Retry, "a.yaml").contains("rm -r /tmp/x\n"));
+        assert!(advice(&kept, &Next::Retry(None), "a.yaml").contains("rm -r /tmp/x\n"));
+        let some = IndexSet::parse_strict("3,7-9", 10).expect("it is a list");
+        let text = advice(&kept, &Next::Retry(Some(some)), "a.yaml");
+        assert!(text.contains("stint run --only-indexes 3,7-9 a.yaml\n"), "{text}");
+        let odd: IndexSet = (0..500).map(|index| index * 2).collect();
+        let text = advice(&kept, &Next::Retry(Some(odd)), "a.yaml");
+        assert!(text.contains("then stint run a.yaml\n"), "{text}");
     }
 }

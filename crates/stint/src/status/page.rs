@@ -260,8 +260,8 @@ work: Running for 1m00s: 1 of 5 done, 3 failed, 1 running, 3 waiting
   Pods       1 succeeded, 3 failed; 1 retry
   running    index 3 on no\\u{1b}de for 50s: Pod work-3-e
   waiting    index 4 for 52s: Unschedulable: no room
-  index 0 failed: exit code 7 in container main
-  index 1 failed: exit code 3 in container main
+  index 0 failed in container main: exit code 7
+  index 1 failed in container main: exit code 3
   condition  59s ago: Suspended=False: JobResumed: \\u{1b}[2J
   condition  10s ago: Later
 next: stint logs work --index 0,1 -n here

@@ -20,7 +20,7 @@ fn the_blogs_failing_indexes_end_as_the_blog_says() {
         "completed  6 of 8: 0,3-7\n",
         "failed     2: 1,2\n",
         "6 succeeded, 4 failed; 2 retries\n",
-        "index 1 failed: exit code 1 in container example, 2 times\n    | index 1 fails\n",
+        "index 1 failed in container example, 2 times: exit code 1\n    | index 1 fails\n",
     ] {
         assert!(ended.stderr.contains(line), "{line}: {}", ended.stderr);
     }
@@ -42,7 +42,7 @@ fn the_logs_of_a_run_that_failed_are_kept_and_named() {
     let job = indexed("broken", 2, "  backoffLimit: 0", "echo the reason; exit 7");
     let ended = bench.run(&[&bench.file("job.yaml", &job)]);
     assert_eq!(ended.code, Some(1), "{ended:?}");
-    assert!(ended.stderr.contains("exit code 7 in container main"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("in container main: exit code 7"), "{}", ended.stderr);
     assert!(ended.stderr.contains("    | the reason\n"), "{}", ended.stderr);
     let [folder] = &bench.left()[..] else { panic!("{:?}", bench.left()) };
     assert!(ended.stderr.contains(&format!("rm -r {}\n", folder.display())), "{}", ended.stderr);
@@ -104,7 +104,7 @@ fn what_an_index_wrote_that_failed_is_shown_even_if_its_log_is_gone_by_then() {
     let job = job.replace("parallelism: 8", "parallelism: 1");
     let ended = bench.run(&[&bench.file("job.yaml", &job)]);
     assert_eq!(ended.code, Some(1), "{ended:?}");
-    let said = "index 0 failed: exit code 7 in container main\n    | the reason\n";
+    let said = "index 0 failed in container main: exit code 7\n    | the reason\n";
     assert!(ended.stderr.contains(said), "{}", ended.stderr);
 }
 

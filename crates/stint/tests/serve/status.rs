@@ -62,7 +62,7 @@ fn jobs_are_a_table_and_what_other_tools_read() {
         "bad: Failed after ",
         ": FailedIndexes: Job has failed indexes\n",
         "  completed  3 of 4: 0,1,3\n  failed     1: 2\n  Pods       3 succeeded, 2 failed; 1 retry\n",
-        "  index 2 failed: exit code 1 in container main, 2 times\n    | oh 2\n",
+        "  index 2 failed in container main, 2 times: exit code 1\n    | oh 2\n",
         " ago: FailureTarget: FailedIndexes: Job has failed indexes\n",
         "next: stint logs bad --index 2\n",
     ];
