@@ -25,6 +25,7 @@ use crate::odd::{Lenient, Wire};
 use crate::path;
 use crate::pod::{SeenPod, WirePod};
 use crate::selection::Selection;
+use crate::term::Term;
 
 /// How many Pods of a list come at once: at 3 KB each some 3 MB.
 const PAGE: usize = 1000;
@@ -39,6 +40,8 @@ pub(crate) struct Calls {
     pub(crate) client: Client,
     pub(crate) finalizer: Arc<str>,
     pub(crate) timeout: Duration,
+    /// Nothing is written when it is over.
+    pub(crate) term: Term,
 }
 
 /// Whose call it is.
@@ -272,6 +275,11 @@ impl Calls {
         content: &str,
         body: Vec<u8>,
     ) -> Result<bytes::Bytes, Failure> {
+        // At the last moment: this process may have been stopped since the call was begun.
+        if method != Method::GET && !self.term.is_on() {
+            let reason = "this replica does not lead any more".to_owned();
+            return Err(Failure::Refused(Refusal::TryLater(reason), Weather::Fine));
+        }
         let request = Request::builder()
             .method(method)
             .uri(path)

@@ -10,9 +10,10 @@ use std::time::Duration;
 use jiff::Timestamp;
 use k8s_openapi::api::batch::v1::Job;
 use kube::Client;
+use stint_api::view::ManagedBy;
 use stint_ledger::metric::Metric;
 use stint_ledger::op::{Applied, Op, OpId, OpKind, Outcome};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
@@ -21,15 +22,20 @@ use crate::calls::{Answer, Calls, Listing, Target};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::dispatch::{Dispatch, Lane};
+use crate::election::{Election, ElectionConfig};
 use crate::events::{Again, EventCall, Events};
 use crate::feed::{Feed, News};
+use crate::health::{Health, Role};
 use crate::job::SeenJob;
 use crate::limit::Verb;
 use crate::metrics::Metrics;
 use crate::path;
 use crate::pod::{SeenPod, WirePod};
+use crate::rival::Rival;
 use crate::router::{Asked, Asker, JobUid, Router};
 use crate::selection::Selection;
+use crate::term::Term;
+use crate::ticks::Ticks;
 use crate::words::{Wish, Word};
 
 /// How many messages of a feed may wait. Each is a batch; a feed that has to wait reads no
@@ -49,11 +55,15 @@ const LONGEST_SLEEP: Duration = Duration::from_secs(30);
 /// How long the calls under way may take to end when the controller is stopped.
 const FAREWELL: Duration = Duration::from_secs(5);
 
+/// The name under which another controller is in the way.
+const RIVAL: &str = "kube-controller-manager";
+
 /// Runs Jobs.
 pub struct Controller {
     client: Client,
     config: Config,
     metrics: Metrics,
+    health: Health,
 }
 
 impl fmt::Debug for Controller {
@@ -66,7 +76,8 @@ impl Controller {
     /// A controller on an API. Calls must not be repeated by the client: `Client::new` on a
     /// plain service does not.
     pub fn new(client: Client, config: Config) -> Self {
-        Controller { client, config, metrics: Metrics::new() }
+        let health = Health::new(Ticks::system());
+        Controller { client, config, metrics: Metrics::new(), health }
     }
 
     /// What it counts.
@@ -74,16 +85,57 @@ impl Controller {
         self.metrics.clone()
     }
 
+    /// How it is.
+    pub fn health(&self) -> Health {
+        self.health.clone()
+    }
+
     /// Runs Jobs until `shutdown` resolves. When this future is dropped everything stops at
     /// once, which is as safe: the API's objects are all the state there is.
     pub async fn run(self, shutdown: impl Future<Output = ()>) {
-        let mut core = Core::new(self.client, self.config, self.metrics);
+        self.health.set_role(Role::Leader);
+        let mut core = Core::new(&self, Term::for_ever());
         tokio::pin!(shutdown);
         tokio::select! {
             () = &mut shutdown => {}
             () = core.run() => {}
         }
         core.finish_calls().await;
+    }
+
+    /// Runs Jobs whenever this replica leads, until `shutdown` resolves; then the calls under
+    /// way are finished and the lease is given back.
+    ///
+    /// Whoever loses the lease forgets everything, with the calls under way, and begins anew as
+    /// a standby: the API's objects are all the state there is.
+    pub async fn run_elected(self, config: ElectionConfig, shutdown: impl Future<Output = ()>) {
+        let (health, metrics) = (self.health.clone(), self.metrics.clone());
+        let election = Election::new(self.client.clone(), config, health, metrics);
+        let term = election.term();
+        let (stop, stopped) = oneshot::channel::<()>();
+        let mut elected = JoinSet::new();
+        elected.spawn(election.run(async { drop(stopped.await) }));
+        tokio::pin!(shutdown);
+        loop {
+            tokio::select! {
+                () = &mut shutdown => break,
+                () = term.begins() => {}
+            }
+            let mut core = Core::new(&self, term.clone());
+            let is_stopped = tokio::select! {
+                () = &mut shutdown => true,
+                () = term.ends() => false,
+                () = core.run() => unreachable!("it runs until it is dropped"),
+            };
+            if is_stopped {
+                core.finish_calls().await;
+                break;
+            }
+            self.health.rests();
+        }
+        self.health.rests();
+        drop(stop);
+        elected.join_next().await;
     }
 }
 
@@ -93,6 +145,9 @@ struct Core {
     events: Events,
     calls: Calls,
     metrics: Metrics,
+    health: Health,
+    /// Whether somebody else does the same, where that can be.
+    rival: Option<Rival>,
     clock: Clock,
     scopes: Vec<Option<String>>,
     jobs: mpsc::Receiver<(usize, News<SeenJob>)>,
@@ -102,6 +157,9 @@ struct Core {
     feeds: JoinSet<()>,
     /// Which Pod feeds have been started.
     has_pods: Vec<bool>,
+    /// How many lists have never been whole.
+    lists_missing: usize,
+    has_listed_pods: Vec<bool>,
     in_flight: JoinSet<Done>,
     listings: HashMap<Arc<str>, Listings>,
 }
@@ -176,7 +234,9 @@ impl Finished {
 }
 
 impl Core {
-    fn new(client: Client, config: Config, metrics: Metrics) -> Self {
+    fn new(controller: &Controller, term: Term) -> Self {
+        let Controller { client, config, metrics, health } = controller;
+        let (client, metrics, health) = (client.clone(), metrics.clone(), health.clone());
         let scopes: Vec<Option<String>> = match config.namespaces.is_empty() {
             true => vec![None],
             false => config.namespaces.iter().cloned().map(Some).collect(),
@@ -188,10 +248,14 @@ impl Core {
             router: Router::new(config.settings(), finalizer.clone(), scopes.iter().cloned()),
             dispatch: Dispatch::new(config.max_inflight, config.qps, Instant::now()),
             events: Events::default(),
-            calls: Calls { client, finalizer, timeout: config.call_timeout },
+            calls: Calls { client, finalizer, timeout: config.call_timeout, term },
             metrics,
-            clock: config.clock,
+            health,
+            rival: (config.manages == ManagedBy::BuiltIn).then(Rival::default),
+            clock: config.clock.clone(),
             has_pods: vec![false; scopes.len()],
+            lists_missing: 2 * scopes.len(),
+            has_listed_pods: vec![false; scopes.len()],
             scopes,
             jobs,
             jobs_sender,
@@ -211,6 +275,7 @@ impl Core {
                 finalizer: self.calls.finalizer.clone(),
                 scope,
                 listener: self.jobs_sender.clone(),
+                health: self.health.clone(),
             };
             self.feeds.spawn(feed.run());
         }
@@ -223,10 +288,11 @@ impl Core {
                 self.dispatch.limit(),
             );
             self.metrics.set_held(self.router.jobs_held(), self.router.pods_held());
+            self.health.turned(self.lists_missing);
             let nap = self.nap();
             tokio::select! {
                 Some((scope, news)) = self.jobs.recv() => self.take_jobs(scope, news),
-                Some((scope, news)) = self.pods.recv() => self.router.take_pods(scope, news),
+                Some((scope, news)) = self.pods.recv() => self.take_pods(scope, news),
                 Some(done) = self.in_flight.join_next() => self.take_done(done),
                 Some(ended) = self.feeds.join_next() => panic!("a feed has ended: {ended:?}"),
                 () = tokio::time::sleep(nap) => {}
@@ -248,7 +314,7 @@ impl Core {
                 is_idle = false;
             }
             if let Ok((scope, news)) = self.pods.try_recv() {
-                self.router.take_pods(scope, news);
+                self.take_pods(scope, news);
                 is_idle = false;
             }
             if is_idle {
@@ -259,20 +325,49 @@ impl Core {
 
     fn take_jobs(&mut self, scope: usize, news: News<SeenJob>) {
         let is_listed = matches!(news, News::Listed(_));
+        self.look_for_rival(&news);
         self.router.take_jobs(scope, news);
         for metric in self.router.take_external() {
             self.metrics.record("", metric);
         }
         // Pods come after the first list of Jobs: most of them have one that is known then.
         if is_listed && !std::mem::replace(&mut self.has_pods[scope], true) {
+            self.lists_missing -= 1;
             let feed: Feed<WirePod> = Feed {
                 client: self.calls.client.clone(),
                 path: path::all_pods(self.scopes[scope].as_deref()),
                 finalizer: self.calls.finalizer.clone(),
                 scope,
                 listener: self.pods_sender.clone(),
+                health: self.health.clone(),
             };
             self.feeds.spawn(feed.run());
+        }
+    }
+
+    fn take_pods(&mut self, scope: usize, news: News<SeenPod>) {
+        let is_listed = matches!(news, News::Listed(_));
+        self.router.take_pods(scope, news);
+        if is_listed && !std::mem::replace(&mut self.has_listed_pods[scope], true) {
+            self.lists_missing -= 1;
+        }
+    }
+
+    /// Says so if the built-in controller runs the same Jobs.
+    fn look_for_rival(&mut self, news: &News<SeenJob>) {
+        let Some((namespace, job)) = self.rival.as_mut().and_then(|rival| rival.note(news)) else {
+            return;
+        };
+        self.metrics.rival_wrote();
+        let why = "the built-in Job controller runs beside this one, which is there to replace it: \
+                   start kube-controller-manager with --controllers=*,-job-controller, or let this \
+                   one run only the Jobs that name it in spec.managedBy";
+        if self.health.trouble(RIVAL, why) {
+            tracing::error!(
+                namespace,
+                job,
+                "kube-controller-manager has just written the status of this Job: {why}"
+            );
         }
     }
 

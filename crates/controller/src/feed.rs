@@ -28,10 +28,12 @@ use tokio::time::Instant;
 
 use crate::answer::{Failure, Weather, send};
 use crate::calls::Page;
+use crate::health::Health;
 use crate::job::SeenJob;
 use crate::odd::{Lenient, Odd, Plain, Wire};
 use crate::path;
 use crate::pod::{SeenPod, WirePod};
+use crate::words::told;
 
 /// How many items of a list are asked for at once, where they do not come as a stream.
 const PAGE: usize = 500;
@@ -142,6 +144,8 @@ pub(crate) struct Feed<K: Fed> {
     /// Which one it is, for whoever listens to several.
     pub(crate) scope: usize,
     pub(crate) listener: mpsc::Sender<(usize, News<K::Seen>)>,
+    /// Where it says what is in its way.
+    pub(crate) health: Health,
 }
 
 /// Why a feed has to begin a step anew.
@@ -203,7 +207,9 @@ impl<K: Fed> Feed<K> {
                     tracing::warn!(path = self.path, why, "cannot watch, trying again");
                 }
                 Some(Stop::Failed(why, asked)) => {
-                    tracing::warn!(path = self.path, why, "cannot watch, trying again");
+                    if self.health.trouble(&self.path, &why) {
+                        tracing::warn!(path = self.path, why, "cannot watch, trying again");
+                    }
                     tokio::time::sleep(asked.unwrap_or_default().min(LONGEST_PAUSE)).await;
                 }
             }
@@ -330,6 +336,9 @@ impl<K: Fed> Feed<K> {
         if !changes.is_empty() {
             self.tell(News::Changes(changes)).await?;
         }
+        if failure.is_none() {
+            self.goes_well();
+        }
         // Only now: what was not told has not been reached.
         place.version = reached;
         failure.map_or(Ok(()), Err)
@@ -355,8 +364,15 @@ impl<K: Fed> Feed<K> {
                 let version = path::version(meta.resource_version.as_deref());
                 self.tell(News::Listed(version)).await?;
                 place.version = Some(version);
+                self.goes_well();
                 return Ok(());
             }
+        }
+    }
+
+    fn goes_well(&self) {
+        if self.health.resolved(&self.path) {
+            tracing::info!(path = self.path, "watching again");
         }
     }
 
@@ -412,11 +428,21 @@ fn stop(error: kube::Error, place: &Place) -> Stop {
             let asked = status.details.as_ref().map(|details| details.retry_after_seconds);
             let asked = asked.filter(|seconds| *seconds > 0);
             let pause = asked.map(|seconds| Duration::from_secs(seconds.into()));
-            Stop::Failed(status.to_string(), pause)
+            Stop::Failed(refusal(status.code, &status.message), pause)
         }
         kube::Error::SerdeError(error) => Stop::Odd(error.to_string()),
-        error => Stop::failed(error),
+        error => Stop::failed(told(&error)),
     }
+}
+
+/// The server's words, and what to do about them.
+fn refusal(code: u16, message: &str) -> String {
+    let remedy = match code {
+        401 => "; renew the token or the certificate that this controller uses",
+        403 => "; grant it: the rights that are needed are in deploy/",
+        _ => "",
+    };
+    format!("{message} ({code}){remedy}")
 }
 
 impl Stop {

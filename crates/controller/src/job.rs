@@ -1,11 +1,13 @@
 //! A Job as the controller reads it.
 
+use jiff::Timestamp;
 use k8s_openapi::api::batch::v1::Job;
 use stint_api::closed_set::JobConditionType;
 use stint_api::view::{JobView, JobViewError, ManagedBy};
 
 use crate::odd::{Odd, OddMeta};
 use crate::path;
+use crate::rival;
 
 /// A Job that was seen.
 #[derive(Clone, Debug)]
@@ -17,6 +19,8 @@ pub(crate) struct SeenJob {
     /// Whose it is, also where the rest cannot be read.
     pub(crate) managed_by: ManagedBy,
     pub(crate) view: Result<Box<JobView>, JobViewError>,
+    /// When the built-in controller last wrote its status.
+    pub(crate) rival_wrote: Option<Timestamp>,
 }
 
 impl SeenJob {
@@ -31,6 +35,7 @@ impl SeenJob {
             version: path::version(meta.resource_version.as_deref()),
             managed_by: ManagedBy::parse(managed_by.map(String::as_str)),
             view: JobView::parse(job).map(Box::new),
+            rival_wrote: rival::wrote(job),
         }
     }
 }
@@ -39,7 +44,8 @@ impl From<Odd> for SeenJob {
     fn from(odd: Odd) -> Self {
         let (version, managed_by) = (odd.version(), ManagedBy::parse(odd.managed_by()));
         let OddMeta { namespace, name, uid, .. } = odd.metadata;
-        SeenJob { namespace, name, uid, version, managed_by, view: Err(JobViewError::Malformed) }
+        let view = Err(JobViewError::Malformed);
+        SeenJob { namespace, name, uid, version, managed_by, view, rival_wrote: None }
     }
 }
 

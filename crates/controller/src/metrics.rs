@@ -45,6 +45,9 @@ struct Inner {
     limit: Count,
     jobs_held: Count,
     pods_held: Count,
+    leads: Family<LeaseName, Count>,
+    rival_writes: Counter,
+    builds: Family<Build, Count>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -102,6 +105,22 @@ struct Call {
     result: &'static str,
 }
 
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct LeaseName {
+    name: String,
+}
+
+/// Which program it is.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct Build {
+    /// Its version.
+    pub version: &'static str,
+    /// The commit that it was built from.
+    pub commit: &'static str,
+    /// When that was.
+    pub build_date: &'static str,
+}
+
 /// Kubernetes' own buckets: 4 ms doubling, 15 of them.
 fn sync_histogram() -> Histogram {
     Histogram::new(exponential_buckets(0.004, 2.0, 15))
@@ -138,6 +157,9 @@ impl Metrics {
             limit: Count::default(),
             jobs_held: Count::default(),
             pods_held: Count::default(),
+            leads: Family::default(),
+            rival_writes: Counter::default(),
+            builds: Family::default(),
         };
         inner.register_upstream();
         inner.register_own();
@@ -162,6 +184,22 @@ impl Metrics {
     pub(crate) fn called(&self, verb: Verb, is_success: bool, took: Duration) {
         let labels = Call { verb: verb.name(), result: result(is_success, "success", "failure") };
         self.inner.call_durations.get_or_create(&labels).observe(took.as_secs_f64());
+    }
+
+    /// Says which program it is.
+    pub fn set_build(&self, build: &Build) {
+        self.inner.builds.get_or_create(build).set(1);
+    }
+
+    /// Whether we have the lease of this name.
+    pub(crate) fn set_leader(&self, lease: &str, is_leader: bool) {
+        let labels = LeaseName { name: lease.to_owned() };
+        self.inner.leads.get_or_create(&labels).set(u64::from(is_leader));
+    }
+
+    /// The built-in controller has written a status that is ours to write.
+    pub(crate) fn rival_wrote(&self) {
+        self.inner.rival_writes.inc();
     }
 
     /// How much there is.
@@ -273,6 +311,12 @@ impl Inner {
     }
 
     fn register_own(&mut self) {
+        self.registry.register(
+            "leader_election_master_status",
+            "Whether this replica has the lease",
+            self.leads.clone(),
+        );
+        self.registry.register("stint_build_info", "Which program this is", self.builds.clone());
         let registry = self.registry.sub_registry_with_prefix("stint_controller");
         registry.register(
             "call_duration_seconds",
@@ -288,6 +332,11 @@ impl Inner {
         );
         registry.register("jobs_held", "Jobs with a ledger", self.jobs_held.clone());
         registry.register("pods_held", "Pods that are known", self.pods_held.clone());
+        registry.register(
+            "builtin_status_writes",
+            "Statuses that the built-in Job controller wrote although it was to be replaced",
+            self.rival_writes.clone(),
+        );
     }
 }
 
@@ -331,6 +380,8 @@ mod tests {
         }
         metrics.synced("Indexed", &[], Duration::from_millis(1));
         metrics.called(Verb::Create, true, Duration::from_millis(1));
+        metrics.set_leader("stint", true);
+        metrics.set_build(&Build { version: "1.2.3", commit: "abc", build_date: "today" });
         let text = metrics.text();
         let lines = [
             r#"job_controller_jobs_finished_total{completion_mode="Indexed",result="failed",reason="DeadlineExceeded"} 1"#,
@@ -345,6 +396,9 @@ mod tests {
             r#"job_controller_job_sync_duration_seconds_bucket{le="0.004",completion_mode="Indexed",result="success",action="reconciling"} 1"#,
             "stint_controller_calls_waiting 0",
             "stint_controller_pods_held 0",
+            r#"leader_election_master_status{name="stint"} 1"#,
+            r#"stint_build_info{version="1.2.3",commit="abc",build_date="today"} 1"#,
+            "stint_controller_builtin_status_writes_total 0",
         ];
         for line in lines {
             assert!(text.contains(line), "{line} is not in\n{text}");

@@ -1,5 +1,6 @@
-//! Ops and what came of them, in a few words: for the log.
+//! Ops, what came of them, and errors, in a few words: for the log.
 
+use std::error::Error;
 use std::fmt;
 
 use stint_ledger::op::{Applied, OpKind, Outcome, Refusal};
@@ -67,4 +68,18 @@ impl fmt::Display for Word<'_> {
             Outcome::InDoubt => f.write_str("in doubt"),
         }
     }
+}
+
+/// An error with what caused it, which is where the reason is.
+pub(crate) fn told(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        let cause_text = cause.to_string();
+        if !text.contains(&cause_text) {
+            text += &format!(": {cause_text}");
+        }
+        next = cause.source();
+    }
+    text
 }

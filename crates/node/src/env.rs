@@ -76,7 +76,9 @@ fn set_from_sources(
     for source in container.env_from.iter().flatten() {
         let prefix = source.prefix.as_deref().unwrap_or("");
         let (data, kind, name, optional) = match (&source.config_map_ref, &source.secret_ref) {
-            (Some(it), _) => (sources.config_map(&it.name), "configmap", &it.name, it.optional),
+            (Some(it), _) => {
+                (sources.config_map_texts(&it.name), "configmap", &it.name, it.optional)
+            }
             (None, Some(it)) => (sources.secret(&it.name), "secret", &it.name, it.optional),
             (None, None) => continue,
         };
@@ -120,7 +122,7 @@ fn referred(
     let (data, kind, name, key, optional) =
         match (&source.config_map_key_ref, &source.secret_key_ref) {
             (Some(it), _) => {
-                (sources.config_map(&it.name), "configmap", &it.name, &it.key, it.optional)
+                (sources.config_map_texts(&it.name), "configmap", &it.name, &it.key, it.optional)
             }
             (None, Some(it)) => {
                 (sources.secret(&it.name), "secret", &it.name, &it.key, it.optional)
@@ -180,7 +182,7 @@ mod tests {
         container["name"] = json!("main");
         let container: Container = serde_json::from_value(container).expect("a container");
         let mut sources = Sources::default();
-        let map = json!({"data": {"A": "1", "b.c": "2"}, "binaryData": {"BAD": "/w=="}});
+        let map = json!({"data": {"A": "1", "b.c": "2"}, "binaryData": {"BIN": "aGk="}});
         let secret = json!({"data": {"KEY": "c2VjcmV0"}});
         sources.config_maps.insert("cm".into(), serde_json::from_value(map).expect("a map"));
         sources.secrets.insert("s".into(), serde_json::from_value(secret).expect("a secret"));
@@ -240,6 +242,10 @@ mod tests {
             (
                 env(json!({"configMapKeyRef": {"name": "cm", "key": "k"}})),
                 "couldn't find key k in configmap \"cm\"",
+            ),
+            (
+                env(json!({"configMapKeyRef": {"name": "cm", "key": "BIN"}})),
+                "couldn't find key BIN in configmap \"cm\"",
             ),
             (
                 env(json!({"fileKeyRef": {"volumeName": "v", "path": "p", "key": "k"}})),

@@ -59,12 +59,6 @@ impl Fed for k8s_openapi::api::core::v1::Node {
     }
 }
 
-impl Fed for k8s_openapi::api::core::v1::Service {
-    fn version(&self) -> Option<&str> {
-        self.metadata.resource_version.as_deref()
-    }
-}
-
 impl Fed for k8s_openapi::api::discovery::v1::EndpointSlice {
     fn version(&self) -> Option<&str> {
         self.metadata.resource_version.as_deref()

@@ -1,4 +1,7 @@
 //! The hosts files of the Pods that run, kept as services come and go.
+//!
+//! Every Pod of a namespace has the names of all others, so that a change costs the square of their
+//! number. Changes are gathered: the longer it took to write the last ones, the longer.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fs::{OpenOptions, Permissions};
@@ -11,20 +14,27 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
-use k8s_openapi::api::core::v1::{Pod, Service};
+use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use tokio::sync::Notify;
+use tokio::time::Instant;
 
 use crate::calls::{Calls, PodRef};
 use crate::feed::{News, feed};
 use crate::hosts::hosts_text;
 use crate::path;
-use crate::services::{Member, Services};
+use crate::services::Services;
 
 /// How long changes are gathered before files are written: a wave of Pods that become ready is
 /// one change.
 const GATHER: Duration = Duration::from_millis(100);
+
+/// How long they are gathered at most. A cluster's DNS takes as long to forget.
+const LONGEST_GATHER: Duration = Duration::from_secs(5);
+
+/// How many times as long as files are written nothing is written: a tenth of a core goes there.
+const REST: u32 = 9;
 
 /// The hosts files of the Pods that run.
 #[derive(Clone, Debug, Default)]
@@ -40,6 +50,8 @@ struct Inner {
     files: HashMap<String, File>,
     /// The namespaces whose files are to be written again.
     changed: BTreeSet<String>,
+    /// The slices that a list has not named yet.
+    missing: BTreeSet<Key>,
     /// The number of the text that was made last.
     texts: u64,
 }
@@ -49,8 +61,15 @@ struct File {
     path: PathBuf,
     pod: Arc<Pod>,
     address: Ipv4Addr,
-    /// The number of the text that is in it. Held while it is written.
-    written: Arc<Mutex<u64>>,
+    /// Held while it is written.
+    written: Arc<Mutex<Written>>,
+}
+
+/// What is in a file: a text's number, and its lines of services. The others never change.
+#[derive(Debug, Default)]
+struct Written {
+    number: u64,
+    lines: Option<Arc<str>>,
 }
 
 /// What is to be written to a file. It is made with the table at hand and written without it:
@@ -59,7 +78,7 @@ struct File {
 struct Text {
     number: u64,
     file: File,
-    text: String,
+    lines: Arc<str>,
 }
 
 /// A namespace and a name.
@@ -78,88 +97,42 @@ impl HostsFiles {
         text.write()
     }
 
-    /// A Pod runs, and is ready or not.
-    pub(crate) fn set_ready(&self, pod: &Pod, address: Ipv4Addr, is_ready: bool) {
-        let meta = &pod.metadata;
-        let (namespace, uid) = (meta.namespace.as_deref(), meta.uid.as_deref());
-        let member = Member::of(pod, address, is_ready);
-        self.set_member(namespace.unwrap_or(""), uid.unwrap_or(""), Some(member));
-    }
-
-    /// Keeps a Pod's file no longer, nor its names.
+    /// Keeps a Pod's file no longer.
     pub(crate) fn remove(&self, pod: &PodRef) {
         self.lock().files.remove(&pod.uid);
-        self.set_member(&pod.namespace, &pod.uid, None);
-    }
-
-    fn set_member(&self, namespace: &str, uid: &str, member: Option<Member>) {
-        let mut inner = self.lock();
-        if inner.services.set_member(namespace, uid, member) {
-            inner.changed.insert(namespace.to_owned());
-            self.changed.notify_one();
-        }
     }
 
     /// Follows the services of the cluster, without end.
     pub(crate) async fn follow(self, calls: Calls) {
         let slices = feed::<EndpointSlice>(calls.client(), path::ENDPOINT_SLICES.to_owned());
-        let services = feed::<Service>(calls.client(), path::SERVICES.to_owned());
-        tokio::join!(self.follow_slices(slices), self.follow_services(services), self.keep());
+        tokio::join!(self.hear(slices), self.keep());
     }
 
-    async fn follow_slices(&self, mut news: BoxStream<'static, News<EndpointSlice>>) {
-        let mut missing = BTreeSet::new();
+    async fn hear(&self, mut news: BoxStream<'static, News<EndpointSlice>>) {
         while let Some(heard) = news.next().await {
-            let mut inner = self.lock();
-            let Inner { services, changed, .. } = &mut *inner;
-            take(
-                heard,
-                &mut missing,
-                changed,
-                |slice| key(&slice.metadata),
-                services,
-                Services::known,
-                Services::observe,
-                Services::forget,
-            );
-            self.changed.notify_one();
-        }
-    }
-
-    async fn follow_services(&self, mut news: BoxStream<'static, News<Service>>) {
-        let mut missing = BTreeSet::new();
-        while let Some(heard) = news.next().await {
-            let mut inner = self.lock();
-            let Inner { services, changed, .. } = &mut *inner;
-            take(
-                heard,
-                &mut missing,
-                changed,
-                |service| key(&service.metadata),
-                services,
-                Services::known_services,
-                Services::observe_service,
-                Services::forget_service,
-            );
+            self.lock().take(heard);
             self.changed.notify_one();
         }
     }
 
     /// Writes the files again as their lines change.
     async fn keep(&self) {
+        let mut pause = GATHER;
         loop {
             self.changed.notified().await;
             if self.lock().changed.is_empty() {
                 continue;
             }
-            tokio::time::sleep(GATHER).await;
+            tokio::time::sleep(pause).await;
             let texts = self.lock().texts();
+            let began = Instant::now();
             let writing = tokio::task::spawn_blocking(move || {
                 for text in texts {
                     text.write_if_there();
                 }
             });
             writing.await.expect("writing does not panic");
+            pause = pause_after(began.elapsed());
         }
     }
 
@@ -168,7 +141,36 @@ impl HostsFiles {
     }
 }
 
+/// How long changes are gathered when it has taken so long to write the last ones.
+fn pause_after(written_for: Duration) -> Duration {
+    written_for.saturating_mul(REST).clamp(GATHER, LONGEST_GATHER)
+}
+
 impl Inner {
+    /// Takes in news of slices.
+    fn take(&mut self, news: News<EndpointSlice>) {
+        match news {
+            News::Began => self.missing = self.services.known(),
+            News::Seen(slice) => {
+                let key = key(&slice.metadata);
+                self.missing.remove(&key);
+                if self.services.observe(&slice) {
+                    self.changed.insert(key.0);
+                }
+            }
+            News::Gone(slice) => self.forget(key(&slice.metadata)),
+            News::Complete => {
+                std::mem::take(&mut self.missing).into_iter().for_each(|key| self.forget(key));
+            }
+        }
+    }
+
+    fn forget(&mut self, (namespace, name): Key) {
+        if self.services.forget(&namespace, &name) {
+            self.changed.insert(namespace);
+        }
+    }
+
     /// What is to be written because of the changes so far.
     fn texts(&mut self) -> Vec<Text> {
         let namespaces = std::mem::take(&mut self.changed);
@@ -182,19 +184,22 @@ impl Inner {
     fn text(&mut self, file: File) -> Text {
         self.texts += 1;
         let lines = self.services.lines(file.pod.metadata.namespace.as_deref().unwrap_or(""));
-        let text = hosts_text(&file.pod, file.address, &lines);
-        Text { number: self.texts, file, text }
+        Text { number: self.texts, file, lines }
     }
 }
 
 impl Text {
-    /// Writes it, unless a later one was written meanwhile.
+    /// Writes it, unless a later one was written meanwhile, or the same before.
     fn write(self) -> io::Result<()> {
-        let mut written = self.file.written.lock().expect("nobody panics with it");
-        if *written < self.number {
-            write(&self.file.path, &self.text)?;
-            *written = self.number;
+        let Text { number, file, lines } = self;
+        let mut written = file.written.lock().expect("nobody panics with it");
+        if written.number > number {
+            return Ok(());
         }
+        if written.lines.as_ref() != Some(&lines) {
+            write(&file.path, &hosts_text(&file.pod, file.address, &lines))?;
+        }
+        *written = Written { number, lines: Some(lines) };
         Ok(())
     }
 
@@ -211,43 +216,6 @@ impl Text {
     }
 }
 
-/// Takes in news of slices or services; the namespaces whose lines change go to `changed`.
-#[expect(clippy::too_many_arguments, reason = "the two kinds differ in nothing but these")]
-fn take<T>(
-    news: News<T>,
-    missing: &mut BTreeSet<Key>,
-    changed: &mut BTreeSet<String>,
-    key: impl Fn(&T) -> Key,
-    services: &mut Services,
-    known: impl Fn(&Services) -> BTreeSet<Key>,
-    observe: impl Fn(&mut Services, &T) -> bool,
-    forget: impl Fn(&mut Services, &str, &str) -> bool,
-) {
-    match news {
-        News::Began => *missing = known(services),
-        News::Seen(object) => {
-            let key = key(&object);
-            missing.remove(&key);
-            if observe(services, &object) {
-                changed.insert(key.0);
-            }
-        }
-        News::Gone(object) => {
-            let (namespace, name) = key(&object);
-            if forget(services, &namespace, &name) {
-                changed.insert(namespace);
-            }
-        }
-        News::Complete => {
-            for (namespace, name) in std::mem::take(missing) {
-                if forget(services, &namespace, &name) {
-                    changed.insert(namespace);
-                }
-            }
-        }
-    }
-}
-
 fn key(meta: &ObjectMeta) -> Key {
     (meta.namespace.clone().unwrap_or_default(), meta.name.clone().unwrap_or_default())
 }
@@ -259,4 +227,40 @@ fn write(path: &Path, text: &str) -> io::Result<()> {
     file.set_permissions(Permissions::from_mode(0o644))?;
     file.write_all(text.as_bytes())?;
     file.set_len(text.len() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_takes_long_to_write_is_written_less_often() {
+        for (written_for, pause) in [(0, 100), (1, 100), (20, 180), (500, 4500), (60_000, 5000)] {
+            let (written_for, pause) = (Duration::from_millis(written_for), pause);
+            assert_eq!(pause_after(written_for), Duration::from_millis(pause), "{written_for:?}");
+        }
+    }
+
+    #[test]
+    fn a_file_whose_lines_are_the_same_is_not_written_again_nor_one_by_an_older_text() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("hosts");
+        let file = File {
+            path: path.clone(),
+            pod: Arc::default(),
+            address: Ipv4Addr::LOCALHOST,
+            written: Arc::default(),
+        };
+        let put = |number: u64, lines: &str| {
+            let text = Text { number, file: file.clone(), lines: lines.into() };
+            text.write().expect("it can be written");
+            std::fs::read_to_string(&path).expect("it is there")
+        };
+        assert!(put(1, "a\n").ends_with("\na\n"));
+        std::fs::write(&path, "untouched").expect("it is ours");
+        assert_eq!(put(2, "a\n"), "untouched");
+        assert!(put(4, "b\n").ends_with("\nb\n"));
+        assert!(put(3, "a\n").ends_with("\nb\n"), "a later one is there");
+        assert!(put(5, "a\n").ends_with("\na\n"));
+    }
 }

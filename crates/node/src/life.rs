@@ -35,6 +35,9 @@ use crate::runtime::Signal;
 const FIRST_RETRY: Duration = Duration::from_millis(500);
 const LONGEST_RETRY: Duration = Duration::from_secs(15);
 
+/// What a Pod that ends has at least for its hooks, also if it was deleted by force: as a kubelet.
+pub(crate) const LEAST_GRACE: Duration = Duration::from_secs(1);
+
 /// Something that has happened to a Pod.
 #[derive(Clone, Debug)]
 pub(crate) enum Fact {
@@ -50,6 +53,8 @@ pub(crate) enum Fact {
     NotStarted { cell: usize, why: NotStarted },
     /// A container has ended.
     Ended { cell: usize, end: End },
+    /// It has ended because what ran it did.
+    Lost { cell: usize, end: End },
     /// A probe was answered.
     Probed { cell: usize, run: u32, kind: ProbeKind, answer: Result<(), String> },
     /// The hook after a container's start has ended.
@@ -119,6 +124,8 @@ pub(crate) enum Ending {
     Shutdown,
     /// The node ended while it ran.
     Lost,
+    /// What runs containers on the node ended while it ran.
+    Abandoned,
     /// What ran it here has failed.
     Broken { message: String },
     /// The node ended when its containers had, and had said how.
@@ -148,7 +155,7 @@ pub(crate) struct Life {
     has_been_up: bool,
     /// Why it could not be prepared the last time, if it could not.
     unprepared: Option<String>,
-    kill_at: Timestamp,
+    grace_until: Timestamp,
     /// All containers are started again, then, once all have ended.
     again_at: Option<Timestamp>,
     failures: u32,
@@ -168,7 +175,7 @@ impl Life {
             stage: Stage::Fresh { not_before: None },
             has_been_up: false,
             unprepared: None,
-            kill_at: Timestamp::MAX,
+            grace_until: Timestamp::MAX,
             again_at: None,
             failures: 0,
             backoff,
@@ -189,7 +196,7 @@ impl Life {
         for cell in &mut life.cells {
             cell.is_lost = begun.contains_key(&cell.plan.name);
         }
-        life.kill_at = now;
+        life.grace_until = now;
         life.ending = Some(Ending::Lost);
         life.stage = Stage::Closed;
         life.has_been_up = true;
@@ -244,7 +251,7 @@ impl Life {
 
     /// When the node that ran it was found to be gone.
     pub(crate) fn lost_at(&self) -> Timestamp {
-        self.kill_at
+        self.grace_until
     }
 
     /// Whether what its containers share is there.
@@ -297,13 +304,18 @@ impl Life {
             }
             Fact::NotStarted { cell, why } => self.take_refusal(cell, why, now),
             Fact::Ended { cell, end } => self.take_end(cell, end),
+            Fact::Lost { cell, end } => {
+                // Not the container's own failure: neither is it started again nor are others.
+                self.end(Ending::Abandoned, now);
+                self.take_end(cell, end);
+            }
             Fact::Probed { cell, run, kind, answer } => {
                 self.take_probe(cell, run, kind, answer, now)
             }
             Fact::PostStarted { cell, run, answer } => self.take_post_start(cell, run, answer, now),
             Fact::PreStopped { cell, run, answer } => {
                 if self.cells[cell].run == run {
-                    self.cells[cell].pass_pre_stop(now);
+                    self.cells[cell].pass_pre_stop();
                 }
                 if let Err(why) = answer {
                     self.warn("FailedPreStopHook", format!("PreStopHook failed: {why}"));
@@ -362,11 +374,6 @@ impl Life {
         self.again_at.is_some()
     }
 
-    /// Whether all containers are ready that are to be.
-    pub(crate) fn is_ready(&self) -> bool {
-        self.cells.iter().all(|cell| cell.plan.role == Role::Init || cell.is_ready)
-    }
-
     /// Whether all containers that come first have done their work, or run as they should.
     pub(crate) fn is_initialized(&self) -> bool {
         self.cells.iter().all(|cell| match cell.plan.role {
@@ -419,12 +426,12 @@ impl Life {
         if self.again_at.is_some() {
             // One that was being started when the others were stopped.
             for cell in &mut self.cells {
-                cell.stop(now);
+                cell.stop(now, now);
             }
         }
         if self.ending.is_some() {
             for cell in &mut self.cells {
-                cell.stop(self.kill_at);
+                cell.stop(self.grace_until, now);
             }
         }
         // From the last to the first: a sidecar is needed by all that started after it.
@@ -451,7 +458,7 @@ impl Life {
     }
 
     fn end_within(&mut self, why: Ending, grace: Duration, now: Timestamp) {
-        self.kill_at = self.kill_at.min(later(now, grace));
+        self.grace_until = self.grace_until.min(later(now, grace.max(LEAST_GRACE)));
         self.ending.get_or_insert(why);
     }
 
@@ -499,10 +506,10 @@ impl Life {
         }
         let (until, pause) = it.backoff.end(began, at, &self.backoff);
         if after == After::AllAgain {
-            // As a kubelet: the others get no time for it.
+            // As a kubelet: the others have no grace for it.
             self.again_at = Some(until);
             for cell in &mut self.cells {
-                cell.stop(at);
+                cell.stop(at, at);
             }
             return;
         }
@@ -538,7 +545,7 @@ impl Life {
             (ProbeKind::Startup, Some(Verdict::Succeeded)) => it.pass_startup(),
             (ProbeKind::Readiness, Some(verdict)) => it.is_ready = verdict == Verdict::Succeeded,
             (ProbeKind::Startup | ProbeKind::Liveness, Some(Verdict::Failed)) => {
-                it.stop(later(now, grace));
+                it.stop(later(now, grace), now);
                 let (name, word) = (&it.plan.name, kind.word().to_lowercase());
                 let message = format!("Container {name} failed {word} probe, will be stopped");
                 self.said.push(Wish::Tell(Said { is_warning: false, reason: "Killing", message }));
@@ -565,7 +572,7 @@ impl Life {
         match answer {
             Ok(()) => it.judge_start(),
             Err(why) => {
-                it.stop(later(now, grace));
+                it.stop(later(now, grace), now);
                 self.warn("FailedPostStartHook", format!("PostStartHook failed: {why}"));
             }
         }

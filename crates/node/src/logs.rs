@@ -29,7 +29,7 @@ use tokio::sync::watch;
 
 pub(crate) use self::pump::{Pump, pipes};
 use self::reader::Reader;
-use self::writer::Writer;
+pub(crate) use self::writer::Writer;
 use crate::calls::PodRef;
 use crate::clock::Clock;
 
@@ -181,7 +181,8 @@ impl Logs {
         Ok(Box::pin(stream::unfold(reader, Reader::next)))
     }
 
-    /// A new run of a container: where its output goes. Its last run but one is forgotten.
+    /// A new run of a container: where its output goes. Its last run but one is forgotten. This
+    /// blocks.
     pub(crate) fn begin(&self, pod: &PodRef, container: &str, run: u32) -> Writer {
         let folder = self.folder_of(pod).join(container);
         if let Some(old) = run.checked_sub(2) {

@@ -8,7 +8,8 @@ use crate::address::AddressRange;
 use crate::backoff::BackoffOptions;
 use crate::clock::Clock;
 use crate::logs::LogRotation;
-use crate::machine;
+#[cfg(target_os = "linux")]
+use crate::machine::memory_bytes;
 
 /// Where programs are looked for if this process does not know.
 const USUAL_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -46,7 +47,7 @@ pub struct Options {
     pub max_pods: u32,
     /// Thousandths of a core that the node says it has.
     pub cpu_millis: u64,
-    /// Bytes of memory that the node says it has.
+    /// Bytes of memory that the node says it has. Only on Linux this is found out.
     pub memory_bytes: u64,
     /// How often the node gives a sign of life.
     pub lease_interval: Duration,
@@ -77,8 +78,14 @@ impl Options {
             starts_at_once: cores * 8,
             max_pods: 1000,
             cpu_millis: cores as u64 * 1000,
-            memory_bytes: machine::memory_bytes(),
+            memory_bytes: memory_bytes(),
             lease_interval: Duration::from_secs(10),
         }
     }
+}
+
+/// Whoever has a runtime for another system knows what it can use.
+#[cfg(not(target_os = "linux"))]
+fn memory_bytes() -> u64 {
+    0
 }

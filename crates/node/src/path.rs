@@ -20,9 +20,6 @@ pub(crate) fn pods_of_node(node: &str) -> String {
 /// All EndpointSlices.
 pub(crate) const ENDPOINT_SLICES: &str = "/apis/discovery.k8s.io/v1/endpointslices?";
 
-/// All Services.
-pub(crate) const SERVICES: &str = "/api/v1/services?";
-
 /// An object of a namespace in the group that has no name.
 pub(crate) fn object(namespace: &str, plural: &str, name: &str) -> String {
     format!("/api/v1/namespaces/{}/{plural}/{}", segment(namespace), segment(name))

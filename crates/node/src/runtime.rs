@@ -11,6 +11,8 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 
+use crate::descriptors::explained;
+
 /// Something that runs containers.
 pub trait Runtime: Debug + Send + Sync + 'static {
     /// Makes what the containers of a Pod share.
@@ -155,21 +157,25 @@ pub struct Exit {
     pub out_of_memory: bool,
 }
 
-/// The two ways for a process to end.
+/// The ways for a process to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
     /// It exited with this code.
     Code(i32),
     /// It was ended by this signal.
     Signal(i32),
+    /// What ran it is gone, and so is the process: that is nothing that it did.
+    Lost,
 }
 
 impl Ending {
-    /// The exit code that Kubernetes gives for it: 128 and the signal's number for a signal.
+    /// The exit code that Kubernetes gives for it: 128 and the signal's number for a signal. What
+    /// was lost was killed.
     pub fn code(self) -> i32 {
         match self {
             Ending::Code(code) => code,
             Ending::Signal(signal) => 128 + signal,
+            Ending::Lost => 137,
         }
     }
 }
@@ -212,7 +218,7 @@ pub enum RuntimeError {
     #[error("{0}")]
     Unsupported(String),
     /// The machine refused: no processes, no memory, no room. Later it may not.
-    #[error("{what}: {source}")]
+    #[error("{what}: {}", explained(source))]
     Machine {
         /// What was tried.
         what: String,

@@ -77,6 +77,12 @@ impl Sources {
         Ok(sources)
     }
 
+    /// The texts of a ConfigMap, if it exists: as with a kubelet, `binaryData` is for volumes.
+    pub(crate) fn config_map_texts(&self, name: &str) -> Option<BTreeMap<&str, &[u8]>> {
+        let data = self.config_maps.get(name)?.data.iter().flatten();
+        Some(data.map(|(key, it)| (key.as_str(), it.as_bytes())).collect())
+    }
+
     /// Everything in a ConfigMap, if it exists.
     pub(crate) fn config_map(&self, name: &str) -> Option<BTreeMap<&str, &[u8]>> {
         let map = self.config_maps.get(name)?;

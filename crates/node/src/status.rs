@@ -13,6 +13,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use crate::backoff::later;
 use crate::begun::Runs;
 use crate::life::{Cell, DEADLINE_MESSAGE, End, Ending, Life, Role, State};
+use crate::termination::UNSEEN_REASON;
 
 /// The condition of a Pod whose containers are all started again.
 const RESTARTING_ALL: &str = "AllContainersRestarting";
@@ -21,9 +22,9 @@ const DISRUPTION: &str = "DisruptionTarget";
 const DISRUPTION_REASON: &str = "TerminationByKubelet";
 const SHUTDOWN_MESSAGE: &str = "the node was shut down while the Pod ran";
 const LOST_MESSAGE: &str = "stint was stopped while the Pod ran";
+const ABANDONED_MESSAGE: &str = "what ran the containers of the Pod on this node has ended";
 /// The exit code of a container that nobody saw end: that of one that was killed.
 const UNSEEN_CODE: i32 = 137;
-const UNSEEN_REASON: &str = "ContainerStatusUnknown";
 const UNSEEN_MESSAGE: &str = "stint was stopped while the container ran; how it ended is not known";
 const BROKEN_REASON: &str = "NodeError";
 const ENDED_MESSAGE: &str = "the container was ended because what ran it has failed";
@@ -116,6 +117,9 @@ impl Reporter {
             Some(Ending::Shutdown) if life.is_over() => {
                 (Some("Terminated".to_owned()), Some(SHUTDOWN_MESSAGE.to_owned()))
             }
+            Some(Ending::Abandoned) if life.is_over() => {
+                (Some("Terminated".to_owned()), Some(ABANDONED_MESSAGE.to_owned()))
+            }
             Some(Ending::Lost) => (Some("Terminated".to_owned()), Some(LOST_MESSAGE.to_owned())),
             Some(Ending::Broken { message }) => {
                 (Some(BROKEN_REASON.to_owned()), Some(message.clone()))
@@ -150,143 +154,98 @@ impl Reporter {
     }
 
     fn set_conditions(&mut self, life: &Life, pod: &Pod, phase: &str, now: Timestamp) {
-        let is_over = life.is_over();
+        let fresh = self.verdicts(life, pod, phase).into_iter().map(|(kind, verdict)| {
+            let before = self.conditions.iter().find(|condition| condition.type_ == kind);
+            verdict.condition(kind, before, pod.metadata.generation, now)
+        });
+        self.conditions = fresh.collect();
+    }
+
+    /// What holds of each condition that there is.
+    fn verdicts(&self, life: &Life, pod: &Pod, phase: &str) -> Vec<(&'static str, Verdict)> {
         let ended = match phase {
             "Succeeded" => Some("PodCompleted"),
             "Failed" => Some("PodFailed"),
             _ => None,
         };
-        let mut fresh = Vec::new();
-        let up = Verdict::of(life.is_up() || (life.has_been_up() && !is_over));
-        fresh.push(("PodReadyToStartContainers", up));
-        // A Pod that was lost is as far as was said of it.
+        let up = Verdict::of(life.is_up() || (life.has_been_up() && !life.is_over()));
+        let initialized = match self.initialized(life, pod) {
+            done if done.is_true && phase == "Succeeded" => Verdict { reason: ended, ..done },
+            verdict => verdict,
+        };
+        let containers = match ended {
+            Some(reason) => Verdict { reason: Some(reason), ..Verdict::of(false) },
+            None => containers_ready(life),
+        };
+        let ready = match lacking_gate(life, pod) {
+            Some(message) if containers.is_true => Verdict::not("ReadinessGatesNotReady", message),
+            _ => containers.clone(),
+        };
+        let mut verdicts = vec![
+            ("PodReadyToStartContainers", up),
+            ("Initialized", initialized),
+            ("ContainersReady", containers),
+            ("Ready", ready),
+        ];
+        verdicts.extend(self.restarting_all(life).map(|verdict| (RESTARTING_ALL, verdict)));
+        if self.says_scheduled {
+            verdicts.push(("PodScheduled", Verdict::of(true)));
+        }
+        verdicts.extend(disruption(life).map(|verdict| (DISRUPTION, verdict)));
+        verdicts
+    }
+
+    /// A Pod that was lost is as far as was said of it.
+    fn initialized(&self, life: &Life, pod: &Pod) -> Verdict {
         let is_lost = life.was_left();
         let said = self.conditions.iter().find(|condition| condition.type_ == "Initialized");
         let is_initialized = match said.filter(|_| is_lost) {
             Some(said) => said.status == "True",
             None => life.is_initialized(),
         };
-        let initialized = match is_initialized {
-            true if phase == "Succeeded" => Verdict { reason: ended, ..Verdict::of(true) },
-            true => Verdict::of(true),
-            false => {
-                let is_lacking = |cell: &&Cell| match cell.plan.role {
-                    Role::Init if is_lost => !was_initialized(cell, pod),
-                    Role::Init => !cell.has_succeeded(),
-                    Role::Sidecar => !cell.is_started,
-                    Role::Main => false,
-                };
-                let names = names(life.cells.iter().filter(is_lacking));
-                Verdict::not(
-                    "ContainersNotInitialized",
-                    format!("containers with incomplete status: {names}"),
-                )
-            }
-        };
-        fresh.push(("Initialized", initialized));
-        let is_unready = |cell: &&Cell| cell.plan.role != Role::Init && !cell.is_ready;
-        let unready: Vec<&Cell> = life.cells.iter().filter(is_unready).collect();
-        let containers = match ended {
-            Some(reason) => Verdict { reason: Some(reason), ..Verdict::of(false) },
-            None if unready.is_empty() => Verdict::of(true),
-            None => Verdict::not(
-                "ContainersNotReady",
-                format!("containers with unready status: {}", names(unready.into_iter())),
-            ),
-        };
-        let ready = match lacking_gate(life, pod) {
-            Some(message) if containers.is_true => Verdict::not("ReadinessGatesNotReady", message),
-            _ => containers.clone(),
-        };
-        fresh.push(("ContainersReady", containers));
-        fresh.push(("Ready", ready));
-        let disruption = match life.ending() {
-            Some(Ending::Shutdown) => Some(SHUTDOWN_MESSAGE),
-            Some(Ending::Lost) => Some(LOST_MESSAGE),
-            _ => None,
-        };
-        let was_restarting = self.conditions.iter().any(|it| it.type_ == RESTARTING_ALL);
-        if life.is_restarting_all() || was_restarting {
-            let verdict = match life.is_restarting_all() {
-                true => Verdict {
-                    is_true: true,
-                    reason: Some("RestartAllContainersStarted"),
-                    message: Some("container exited with restart policy rule".to_owned()),
-                },
-                false => Verdict::of(false),
-            };
-            fresh.push((RESTARTING_ALL, verdict));
+        if is_initialized {
+            return Verdict::of(true);
         }
-        if self.says_scheduled {
-            fresh.push(("PodScheduled", Verdict::of(true)));
-        }
-        if let Some(message) = disruption {
-            let verdict = Verdict {
+        let is_lacking = |cell: &&Cell| match cell.plan.role {
+            Role::Init if is_lost => !was_initialized(cell, pod),
+            Role::Init => !cell.has_succeeded(),
+            Role::Sidecar => !cell.is_started,
+            Role::Main => false,
+        };
+        let names = names(life.cells.iter().filter(is_lacking));
+        let message = format!("containers with incomplete status: {names}");
+        Verdict::not("ContainersNotInitialized", message)
+    }
+
+    /// None if that was never so.
+    fn restarting_all(&self, life: &Life) -> Option<Verdict> {
+        if life.is_restarting_all() {
+            let message = "container exited with restart policy rule".to_owned();
+            return Some(Verdict {
                 is_true: true,
-                reason: Some(DISRUPTION_REASON),
-                message: Some(message.to_owned()),
-            };
-            fresh.push((DISRUPTION, verdict));
+                reason: Some("RestartAllContainersStarted"),
+                message: Some(message),
+            });
         }
-        let mut conditions: Vec<PodCondition> = Vec::with_capacity(fresh.len());
-        for (kind, verdict) in fresh {
-            let before = self.conditions.iter().find(|condition| condition.type_ == kind);
-            conditions.push(verdict.condition(kind, before, pod.metadata.generation, now));
-        }
-        self.conditions = conditions;
+        let was_so = self.conditions.iter().any(|it| it.type_ == RESTARTING_ALL);
+        was_so.then(|| Verdict::of(false))
     }
 
     fn container(&self, life: &Life, cell: &Cell, pod: &Pod) -> ContainerStatus {
         let id = |run: u32| format!("{}://{}.{}.{run}", self.runtime, self.uid, cell.plan.name);
-        let terminated = |end: &End| ContainerStateTerminated {
-            exit_code: end.code,
-            signal: end.signal,
-            reason: Some(end.reason.clone()),
-            message: end.message.clone(),
-            started_at: Some(Time(end.started_at.unwrap_or(end.at))),
-            finished_at: Some(Time(end.at)),
-            container_id: Some(id(end.run)),
-        };
         if life.was_left() {
             return lost_container(life, cell, pod, &id(0));
         }
-        let waiting = |reason: &str, message: &str| ContainerState {
-            waiting: Some(ContainerStateWaiting {
-                reason: Some(reason.to_owned()),
-                message: Some(message.to_owned()).filter(|message| !message.is_empty()),
-            }),
+        let ended = |end: &End| ContainerState {
+            terminated: Some(terminated(end, id(end.run))),
             ..ContainerState::default()
         };
-        // A container that waits for others is initializing; one that waits for itself is being
-        // made.
-        let has_init = life.cells.iter().any(|cell| cell.plan.role != Role::Main);
-        let idle = if has_init && !(cell.plan.role == Role::Main && life.is_initialized()) {
-            "PodInitializing"
-        } else {
-            "ContainerCreating"
+        let end = cell.end.as_ref().map(ended);
+        let is_over = cell.is_over() || (life.is_over() && end.is_some());
+        let (state, last) = match is_over {
+            true => (end.unwrap_or_default(), None),
+            false => (state_of(life, cell), end),
         };
-        let is_over = cell.is_over() || (life.is_over() && cell.end.is_some());
-        let state = match &cell.state {
-            _ if is_over => ContainerState {
-                terminated: cell.end.as_ref().map(terminated),
-                ..ContainerState::default()
-            },
-            _ if life.is_over() && is_unlocated(life, cell) => unseen(UNLOCATED_MESSAGE, None),
-            // A kubelet leaves the reason to an Event, and whoever waits for the Pod in the dark.
-            State::Idle | State::Starting | State::Over => {
-                waiting(idle, life.unprepared().unwrap_or(""))
-            }
-            State::Held { reason, message, .. } => waiting(reason, message),
-            State::Running { .. } if cell.is_hooking() => waiting(idle, ""),
-            State::Running { since } => ContainerState {
-                running: Some(ContainerStateRunning { started_at: Some(Time(*since)) }),
-                ..ContainerState::default()
-            },
-        };
-        let last = cell.end.as_ref().filter(|_| !is_over).map(|end| ContainerState {
-            terminated: Some(terminated(end)),
-            ..ContainerState::default()
-        });
         // An init container that has done its work is ready, as a kubelet has it.
         let is_done = cell.plan.role == Role::Init && cell.has_succeeded();
         ContainerStatus {
@@ -304,12 +263,85 @@ impl Reporter {
     }
 }
 
+fn containers_ready(life: &Life) -> Verdict {
+    let is_unready = |cell: &&Cell| cell.plan.role != Role::Init && !cell.is_ready;
+    let mut unready = life.cells.iter().filter(is_unready).peekable();
+    match unready.peek() {
+        None => Verdict::of(true),
+        Some(_) => {
+            let message = format!("containers with unready status: {}", names(unready));
+            Verdict::not("ContainersNotReady", message)
+        }
+    }
+}
+
+/// None for a Pod whose end is its own, or somebody's wish.
+fn disruption(life: &Life) -> Option<Verdict> {
+    let message = match life.ending()? {
+        Ending::Shutdown => SHUTDOWN_MESSAGE,
+        Ending::Lost => LOST_MESSAGE,
+        Ending::Abandoned => ABANDONED_MESSAGE,
+        Ending::Completed
+        | Ending::Deleted
+        | Ending::Vanished
+        | Ending::Deadline
+        | Ending::Broken { .. }
+        | Ending::Known { .. }
+        | Ending::Impossible { .. } => return None,
+    };
+    let (reason, message) = (Some(DISRUPTION_REASON), Some(message.to_owned()));
+    Some(Verdict { is_true: true, reason, message })
+}
+
+/// The state of a container that has not ended for good.
+fn state_of(life: &Life, cell: &Cell) -> ContainerState {
+    let waiting = |reason: &str, message: &str| ContainerState {
+        waiting: Some(ContainerStateWaiting {
+            reason: Some(reason.to_owned()),
+            message: Some(message.to_owned()).filter(|message| !message.is_empty()),
+        }),
+        ..ContainerState::default()
+    };
+    // A container that waits for others is initializing; one that waits for itself is being made.
+    let has_init = life.cells.iter().any(|cell| cell.plan.role != Role::Main);
+    let idle = if has_init && !(cell.plan.role == Role::Main && life.is_initialized()) {
+        "PodInitializing"
+    } else {
+        "ContainerCreating"
+    };
+    match &cell.state {
+        _ if life.is_over() && is_unlocated(life, cell) => unseen(UNLOCATED_MESSAGE, None),
+        // A kubelet leaves the reason to an Event, and whoever waits for the Pod in the dark.
+        State::Idle | State::Starting | State::Over => {
+            waiting(idle, life.unprepared().unwrap_or(""))
+        }
+        State::Held { reason, message, .. } => waiting(reason, message),
+        State::Running { .. } if cell.is_hooking() => waiting(idle, ""),
+        State::Running { since } => ContainerState {
+            running: Some(ContainerStateRunning { started_at: Some(Time(*since)) }),
+            ..ContainerState::default()
+        },
+    }
+}
+
+fn terminated(end: &End, id: String) -> ContainerStateTerminated {
+    ContainerStateTerminated {
+        exit_code: end.code,
+        signal: end.signal,
+        reason: Some(end.reason.clone()),
+        message: end.message.clone(),
+        started_at: Some(Time(end.started_at.unwrap_or(end.at))),
+        finished_at: Some(Time(end.at)),
+        container_id: Some(id),
+    }
+}
+
 /// The phase of a Pod: it ends when nothing of it is left.
 fn phase(life: &Life) -> &'static str {
     let main = || life.cells.iter().filter(|cell| cell.plan.role == Role::Main);
     if life.is_over() {
         let has_succeeded = match life.ending() {
-            Some(Ending::Deadline | Ending::Shutdown | Ending::Lost)
+            Some(Ending::Deadline | Ending::Shutdown | Ending::Lost | Ending::Abandoned)
             | Some(Ending::Broken { .. } | Ending::Impossible { .. }) => false,
             Some(Ending::Known { has_succeeded }) => *has_succeeded,
             Some(Ending::Completed | Ending::Deleted | Ending::Vanished) | None => {

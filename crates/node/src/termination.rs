@@ -14,23 +14,30 @@ use crate::runtime::{Ending, Exit};
 /// The longest message from a file: as a kubelet.
 const MESSAGE_BYTES: u64 = 4096;
 
+/// What is said of a container that nobody saw end.
+pub(crate) const UNSEEN_REASON: &str = "ContainerStatusUnknown";
+const LOST_MESSAGE: &str =
+    "what ran the container on this node has ended, and the container with it";
+
 /// The end of a run.
 pub(crate) fn end(exit: Exit, started: Timestamp, run: u32, message: Option<String>) -> End {
     let code = exit.ending.code();
-    let reason = match code {
+    let reason = match exit.ending {
         _ if exit.out_of_memory => "OOMKilled",
-        0 => "Completed",
-        _ => "Error",
+        Ending::Lost => UNSEEN_REASON,
+        Ending::Code(0) => "Completed",
+        Ending::Code(_) | Ending::Signal(_) => "Error",
     };
     let signal = match exit.ending {
         Ending::Signal(signal) => Some(signal),
-        Ending::Code(_) => None,
+        Ending::Code(_) | Ending::Lost => None,
     };
+    let is_lost = exit.ending == Ending::Lost;
     End {
         code,
         signal,
         reason: reason.to_owned(),
-        message,
+        message: message.or_else(|| is_lost.then(|| LOST_MESSAGE.to_owned())),
         started_at: Some(started),
         at: exit.at,
         run,
@@ -89,6 +96,7 @@ mod tests {
             (Ending::Code(3), false, 3, None, "Error"),
             (Ending::Signal(9), false, 137, Some(9), "Error"),
             (Ending::Signal(9), true, 137, Some(9), "OOMKilled"),
+            (Ending::Lost, false, 137, None, "ContainerStatusUnknown"),
         ];
         for (ending, out_of_memory, code, signal, reason) in rows {
             let told = end(Exit { ending, at: now, out_of_memory }, now, 2, None);

@@ -145,8 +145,6 @@ struct Worker {
     under_way: FuturesUnordered<BoxFuture<'static, Done>>,
     writing: Writing,
     grace: Option<Duration>,
-    /// Whether the other Pods were told that it is ready, if they were told anything.
-    named: Option<bool>,
     awaits_removal: bool,
     is_removed: bool,
     is_gone: bool,
@@ -171,6 +169,8 @@ struct Writing {
     /// Since when there is something else to say.
     changed: Option<Timestamp>,
     failures: u32,
+    /// Whether the API does not take what there is to say, and would not the next time.
+    is_refused: bool,
     not_before: Option<Timestamp>,
 }
 
@@ -260,7 +260,6 @@ impl Worker {
             under_way: FuturesUnordered::new(),
             writing: Writing::default(),
             grace: None,
-            named: None,
             awaits_removal: false,
             is_removed: false,
             is_gone: false,
@@ -287,10 +286,6 @@ impl Worker {
                     }
                 }
                 self.awaits_removal = awaits_removal(&pod);
-                if pod.metadata.labels != self.pod.metadata.labels {
-                    // Other services may select it now.
-                    self.named = None;
-                }
                 let spec = pod.spec.as_ref();
                 let deadline = spec.and_then(|spec| spec.active_deadline_seconds);
                 self.life.plan.active_deadline = deadline.map(seconds);
@@ -325,7 +320,6 @@ impl Worker {
         if self.is_gone {
             return self.life.is_over().then_some(Finish::Gone);
         }
-        self.name_it();
         if self.is_shut_down && self.life.is_over() && self.writing.failures >= LAST_TRIES {
             return Some(Finish::Unreported);
         }
@@ -333,7 +327,9 @@ impl Worker {
             self.refresh_at = None;
             self.refresh();
         }
-        let is_written = self.write_if_due(now);
+        // Who deletes a Pod need not wait for a last status that nobody will ever read.
+        let is_untold = self.life.is_over() && self.awaits_removal && self.writing.is_refused;
+        let is_written = is_untold || self.write_if_due(now);
         if !self.life.is_over() || !is_written || self.writing.is_under_way {
             return None;
         }
@@ -354,16 +350,6 @@ impl Worker {
             self.do_it(async move { Done::Removed(calls.remove(&target).await) });
         }
         None
-    }
-
-    /// Lets the other Pods know its names while it runs.
-    fn name_it(&mut self) {
-        let Some(address) = self.address.filter(|_| self.life.is_up()) else { return };
-        let is_ready = self.life.is_ready();
-        if self.named != Some(is_ready) {
-            self.named = Some(is_ready);
-            self.shared.hosts.set_ready(&self.pod, address, is_ready);
-        }
     }
 
     /// Whether nothing was made or written for it yet.
@@ -446,6 +432,7 @@ impl Worker {
                 let writing = &mut self.writing;
                 writing.is_under_way = false;
                 writing.failures += 1;
+                writing.is_refused = matches!(error, CallError::Refused(_));
                 let pause = FIRST_RETRY.saturating_mul(1 << (writing.failures - 1).min(10));
                 writing.not_before = Some(later(now, pause.min(LONGEST_RETRY)));
                 let PodRef { namespace, name, .. } = &self.target;

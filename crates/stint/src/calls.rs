@@ -39,6 +39,11 @@ impl CallError {
         matches!(self, CallError::Refused { code: 409, .. })
     }
 
+    /// Whether it is understood, and not possible.
+    pub(crate) fn is_invalid(&self) -> bool {
+        matches!(self, CallError::Refused { code: 422, .. })
+    }
+
     fn is_absent(&self) -> bool {
         matches!(self, CallError::Refused { code: 404, .. })
     }

@@ -9,7 +9,9 @@ use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use stint_api::advice;
 use stint_api::feature_gates::FeatureGates;
 
+use crate::build::LONG_VERSION;
 use crate::color::ColorChoice;
+use crate::controller_args::ControllerArgs;
 use crate::input;
 use crate::job_args::JobArgs;
 use crate::logs_args::LogsArgs;
@@ -24,6 +26,7 @@ Examples:
   stint serve               A cluster for Jobs on this machine, for kubectl
   stint status              The Jobs of a cluster, and what holds them up
   stint logs work -f        What the Pods of a Job print
+  stint controller          The Job controller of a Kubernetes cluster
 
 Exit codes:
   0  All is well
@@ -35,7 +38,7 @@ stint run has more; see stint run --help.";
 
 /// Kubernetes Jobs in one binary.
 #[derive(Debug, Parser)]
-#[command(name = "stint", version, arg_required_else_help = true, after_help = EXAMPLES)]
+#[command(name = "stint", version, long_version = LONG_VERSION, arg_required_else_help = true, after_help = EXAMPLES)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -49,6 +52,7 @@ impl Cli {
         let cli = cli.unwrap_or_else(|error| error.exit());
         let (subcommand, wrong) = match &cli.command {
             Command::Check(args) => ("check", args.wrong_usage()),
+            Command::Controller(_) => ("controller", None),
             Command::Logs(_) => ("logs", None),
             Command::Run(args) => ("run", args.wrong_usage()),
             Command::Status(_) => ("status", None),
@@ -72,6 +76,7 @@ impl Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Check(CheckArgs),
+    Controller(Box<ControllerArgs>),
     Logs(LogsArgs),
     Run(Box<RunArgs>),
     Serve(ServeArgs),

@@ -62,7 +62,7 @@ pub(crate) fn is_name(text: &str) -> bool {
     !text.is_empty() && !text.starts_with('.') && text.chars().all(is_fit)
 }
 
-fn read_namespace(text: &str) -> Result<String, String> {
+pub(crate) fn read_namespace(text: &str) -> Result<String, String> {
     if is_name(text) {
         Ok(text.to_owned())
     } else {

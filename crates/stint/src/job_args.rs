@@ -74,14 +74,14 @@ pub(crate) fn read_duration(text: &str) -> Result<SignedDuration, String> {
     Ok(duration)
 }
 
-fn read_count(text: &str) -> Result<usize, String> {
+pub(crate) fn read_count(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(count) if count > 0 => Ok(count),
         _ => Err("give a whole number, at least 1".to_owned()),
     }
 }
 
-fn read_rate(text: &str) -> Result<f64, String> {
+pub(crate) fn read_rate(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(rate) if f64::is_finite(rate) && rate > 0.0 => Ok(rate),
         _ => Err("give a number above 0".to_owned()),

@@ -1,11 +1,14 @@
 //! The command line: reads it and hands over. Rules of any kind live elsewhere.
 
 mod away;
+mod build;
 mod calls;
 mod check;
 mod cli;
 mod cluster_args;
 mod color;
+mod controller;
+mod controller_args;
 mod ending;
 mod input;
 mod job_args;
@@ -37,6 +40,7 @@ mod status;
 mod status_args;
 mod stdout;
 mod tally;
+mod temporary;
 mod words;
 
 use std::process::ExitCode;
@@ -49,11 +53,12 @@ fn main() -> ExitCode {
         process_helper();
     }
     let cli = cli::Cli::read();
-    match &cli.command {
-        cli::Command::Check(args) => check::run(args),
-        cli::Command::Logs(args) => logs::run(args),
-        cli::Command::Run(args) => run::run(args),
-        cli::Command::Serve(args) => serve::run(args),
-        cli::Command::Status(args) => status::run(args),
+    match cli.command {
+        cli::Command::Check(args) => check::run(&args),
+        cli::Command::Controller(args) => controller::run(*args),
+        cli::Command::Logs(args) => logs::run(&args),
+        cli::Command::Run(args) => run::run(&args),
+        cli::Command::Serve(args) => serve::run(&args),
+        cli::Command::Status(args) => status::run(&args),
     }
 }

@@ -1,10 +1,9 @@
-//! Where an embedded cluster keeps what it keeps: a data folder that is one process's at a time,
-//! or a temporary one.
+//! Where an embedded cluster keeps what it keeps: a data folder that is one process's at a time.
 
-use std::fs::{self, DirBuilder, File, OpenOptions, Permissions, TryLockError};
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::{env, thread};
@@ -12,7 +11,6 @@ use std::{env, thread};
 use rustix::fs::{Mode, OFlags, fchmod, fstat, open};
 use rustix::process::geteuid;
 use stint_store::{FileLock, LockError};
-use tempfile::TempDir;
 use thiserror::Error;
 
 /// The folder of the node within the data folder.
@@ -28,7 +26,7 @@ pub(crate) const KUBECONFIG: &str = "kubeconfig";
 pub(crate) const NODE: &str = "stint";
 
 /// The file that says whose folder it is, and who uses it.
-const LOCK: &str = "stint.lock";
+pub(crate) const LOCK: &str = "stint.lock";
 
 /// How many folders of Pods are removed at once.
 const REMOVERS: usize = 8;
@@ -131,13 +129,6 @@ fn own_folder(path: &Path) -> Result<OwnedFd, PlaceError> {
     Ok(folder)
 }
 
-/// A folder of a name that nobody can guess, which is gone at the end.
-pub(crate) fn temporary_folder() -> Result<TempDir, PlaceError> {
-    let owner_only = Permissions::from_mode(0o700);
-    let made = tempfile::Builder::new().prefix("stint-").permissions(owner_only).tempdir();
-    made.map_err(|source| PlaceError::Temporary { path: env::temp_dir(), source })
-}
-
 /// Removes a folder that an embedded cluster has kept things in. Most of it are the folders of
 /// Pods, thousands perhaps, and each removal waits for the disk: so several are under way at once.
 pub(crate) fn remove_folder(path: &Path) -> io::Result<()> {
@@ -174,7 +165,7 @@ mod tests {
     fn a_folder_is_removed_with_all_that_is_in_it_and_nothing_else() {
         let outside = tempfile::tempdir().expect("a folder");
         fs::write(outside.path().join("thesis.txt"), "mine").expect("it is ours");
-        let folder = temporary_folder().expect("it can be made").keep();
+        let folder = tempfile::tempdir().expect("it can be made").keep();
         for number in 0..20 {
             let pod = folder.join(PODS).join("logs").join(number.to_string());
             fs::create_dir_all(pod.join("main")).expect("it is ours");
@@ -184,13 +175,6 @@ mod tests {
         std::os::unix::fs::symlink(outside.path(), folder.join(PODS).join("link")).expect("ours");
         remove_folder(&folder).expect("it is ours");
         assert!(!folder.exists() && outside.path().join("thesis.txt").exists());
-    }
-
-    #[test]
-    fn a_temporary_folder_is_for_its_owner_only() {
-        let folder = temporary_folder().expect("it can be made");
-        let mode = fs::metadata(folder.path()).expect("it is there").permissions().mode();
-        assert_eq!(mode & 0o777, 0o700);
     }
 
     #[test]

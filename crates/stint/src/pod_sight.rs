@@ -240,6 +240,19 @@ impl PodSight {
 
     /// Why the Pod failed, in a few words.
     pub(crate) fn why_failed(&self) -> String {
+        let why = self.how_failed();
+        if self.is_disrupted() { format!("interrupted: {why}") } else { why }
+    }
+
+    /// Whether it was ended from outside: by its node that stopped or went down, or an eviction.
+    pub(crate) fn is_disrupted(&self) -> bool {
+        self.status
+            .conditions
+            .iter()
+            .any(|it| it.r#type == "DisruptionTarget" && it.status == "True")
+    }
+
+    fn how_failed(&self) -> String {
         if let Some((_, ended)) = self.failure() {
             let how = match (ended.reason.as_str(), ended.exit_code) {
                 ("" | "Error", code @ 129..=192) => {

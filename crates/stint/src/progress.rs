@@ -166,6 +166,13 @@ impl Progress {
         });
     }
 
+    /// Takes in a Pod that had ended before this run began.
+    pub(crate) fn observe_earlier_pod(&mut self, pod: &PodSight) {
+        if let Some(&number) = self.by_uid.get(pod.job_uid()) {
+            self.jobs[number].observe_earlier_pod(pod);
+        }
+    }
+
     pub(crate) fn jobs(&self) -> &[JobProgress] {
         &self.jobs
     }
@@ -310,8 +317,7 @@ impl JobProgress {
     }
 
     pub(crate) fn is_indexed(&self) -> bool {
-        let mode = self.job.spec.as_ref().and_then(|spec| spec.completion_mode.as_deref());
-        mode == Some("Indexed")
+        is_indexed(&self.job)
     }
 
     /// The indexes of which this run is.
@@ -378,6 +384,21 @@ impl JobProgress {
     fn is_settled(&self) -> bool {
         let (succeeded, failed) = self.pods();
         self.is_gone || (self.attempts.is_empty() && self.over_count >= succeeded + failed)
+    }
+
+    /// Takes in a Pod of an earlier run: what came of it counts, but it is no news.
+    fn observe_earlier_pod(&mut self, pod: &PodSight) {
+        self.over.insert(pod.uid());
+        self.over_count += 1;
+        if pod.is_disrupted() {
+            return;
+        }
+        if let Some(index) = pod.index() {
+            self.tried.insert(index);
+        }
+        if pod.stage() == Stage::Failed && !pod.is_deleted() {
+            self.note_failure(pod);
+        }
     }
 
     fn observe_pod(&mut self, pod: &PodSight, is_gone: bool, now: Instant) -> Option<Failure> {
@@ -503,6 +524,12 @@ pub(crate) fn is_ended(job: &Job) -> bool {
     let conditions = job.status.as_ref().and_then(|status| status.conditions.as_deref());
     let is_end = |it: &JobCondition| matches!(it.type_.as_str(), "Complete" | "Failed");
     conditions.unwrap_or_default().iter().any(|it| is_end(it) && it.status == "True")
+}
+
+/// Whether the completions of a Job have numbers.
+pub(crate) fn is_indexed(job: &Job) -> bool {
+    let mode = job.spec.as_ref().and_then(|spec| spec.completion_mode.as_deref());
+    mode == Some("Indexed")
 }
 
 /// How many completions a Job asks for; none if its Pods decide.

@@ -220,7 +220,7 @@ async fn left_in(folder: &Path, store: PathBuf, lock: File) -> Result<Reached, R
     Ok(Reached { client, namespace, kept: Some(kept) })
 }
 
-fn is_this_machine(host: &str) -> bool {
+pub(crate) fn is_this_machine(host: &str) -> bool {
     let host = host.trim_matches(['[', ']']);
     host == "localhost" || host.parse().is_ok_and(|it: std::net::IpAddr| it.is_loopback())
 }

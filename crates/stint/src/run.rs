@@ -8,6 +8,7 @@
 //! This file holds the parts together; what they decide is theirs.
 
 mod again;
+mod change;
 mod creation;
 mod job_logs;
 mod manifests;
@@ -22,6 +23,7 @@ mod view;
 use std::collections::{HashMap, HashSet};
 use std::future::pending;
 use std::io::{self, IsTerminal, Write};
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -49,7 +51,7 @@ use crate::ending::Ending;
 use crate::input;
 use crate::job_text::{MAX_SHOWN_FAILURES, Tail};
 use crate::objects::print_objects;
-use crate::place::{NODE, PlaceError};
+use crate::place::{Holder, NODE, PlaceError, hold_folder};
 use crate::progress::{End, Failure, JobProgress, Progress, completions};
 use crate::report::Report;
 use crate::run_args::RunArgs;
@@ -114,6 +116,12 @@ pub(crate) fn run(args: &RunArgs) -> ExitCode {
         }
         overrides::set_variables(&mut written.object, &args.set);
     }
+    if args.retry_failed && !has_been_used(args.data_dir.as_deref()) {
+        let folder = args.data_dir.as_deref().unwrap_or(Path::new("")).display();
+        say(&format!("error: nothing has been run in {folder} yet: leave out --retry-failed\n"));
+        return ExitCode::from(EXIT_USAGE);
+    }
+    stint_node::raise_descriptor_limit();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = match runtime {
         Ok(runtime) => runtime,
@@ -159,6 +167,12 @@ fn refuse(error: &RunError) -> u8 {
         RunError::Creation(error) if error.is_wrong_usage() => EXIT_USAGE,
         _ => EXIT_INTERNAL,
     }
+}
+
+/// Whether a data folder is there, without making it. One that cannot be looked at is refused
+/// where it is taken.
+fn has_been_used(data: Option<&Path>) -> bool {
+    data.is_none_or(|data| !matches!(hold_folder(data), Ok(Holder::Absent)))
 }
 
 /// Why a Job would never end here.
@@ -267,13 +281,19 @@ async fn run_here(
     // Nobody is followed any more that is not already.
     run.logs = None;
     let closed = cluster.shutdown().await;
-    if let Some(printer) = run.printer.take() {
-        printer.end(matches!(stop, Stop::Ended)).await;
-    }
+    let unwritten = match run.printer.take() {
+        Some(printer) => printer.end(matches!(stop, Stop::Ended)).await,
+        None => None,
+    };
     run.view.close();
     screen.flush(SCREEN_TIME).await;
     closed.map_err(RunError::Close)?;
-    run.finish(args, stop, &tails, place, painter, ending)
+    let code = run.finish(args, stop, &tails, place, painter, ending)?;
+    match unwritten {
+        // What the Jobs came to says more.
+        Some(error) if code == 0 => Err(RunError::Output(error)),
+        _ => Ok(code),
+    }
 }
 
 /// A run under way.
@@ -308,12 +328,15 @@ impl Run {
             (None, false) => Wanted::All,
         };
         let mut progress = Progress::default();
+        let mut earlier_pods = Vec::new();
         for written in &manifests.jobs {
             let made = make_job(&calls, written, &wanted).await?;
             if let Some(note) = made.note.filter(|_| !args.quiet) {
                 say(&format!("{note}\n"));
             }
             progress.add(made.job, made.preset, Instant::now());
+            made.earlier_pods.iter().for_each(|pod| progress.observe_earlier_pod(pod));
+            earlier_pods.extend(made.earlier_pods);
         }
         let (sender, seen) = channel(MAX_WAITING_NEWS);
         tokio::spawn(watch_jobs(calls.client().clone(), JOBS, sender.clone()));
@@ -323,7 +346,8 @@ impl Run {
         let is_terminal = io::stderr().is_terminal() && !is_dumb;
         let view = View::new(args.quiet, is_terminal, &progress, screen.clone(), Instant::now());
         let (logs, printer) = if args.logs {
-            let (logs, lines) = JobLogs::new(calls.client().clone(), screen.clone());
+            let (mut logs, lines) = JobLogs::new(calls.client().clone(), screen.clone());
+            earlier_pods.iter().for_each(|pod| logs.leave_out(pod));
             let printer = Printer::start(lines, args.output.is_some(), view.bars());
             (Some(logs), Some(printer.map_err(RunError::Runtime)?))
         } else {

@@ -12,7 +12,6 @@ use stint_local::{
 };
 use stint_node::RuntimeError;
 use stint_store::{FileLock, StoreError};
-use tempfile::TempDir;
 use thiserror::Error;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::Targets;
@@ -21,11 +20,9 @@ use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::cli::{LogLevel, ServeArgs};
 use crate::ending::Ending;
-use crate::place::{
-    KUBECONFIG, NODE, PODS, PlaceError, STORE, default_folder, remove_folder, take_folder,
-    temporary_folder,
-};
+use crate::place::{KUBECONFIG, NODE, PODS, PlaceError, STORE, default_folder, take_folder};
 use crate::signals::{EXIT_INTERRUPTED, Signals};
+use crate::temporary::Temporary;
 
 /// How long requests that are under way may take when it stops. Watches end at once, and
 /// nothing else takes longer than the disk.
@@ -67,6 +64,7 @@ enum ServeError {
 }
 
 fn serve(args: &ServeArgs) -> Result<(), ServeError> {
+    stint_node::raise_descriptor_limit();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -124,8 +122,7 @@ async fn serve_here(args: &ServeArgs, ending: &Ending) -> Result<(), ServeError>
     }
     let closed = cluster.shutdown().await.map_err(ServeError::Close);
     if let Some(folder) = place.temporary {
-        // Nobody can do more about what cannot be removed.
-        let _ = remove_folder(&folder.keep());
+        folder.remove();
     }
     closed?;
     failure.map_or(Ok(()), |failure| Err(ServeError::Failed(failure)))
@@ -140,14 +137,14 @@ struct Place {
     /// Nobody else uses the data folder as long as this is held.
     _lock: Option<FileLock>,
     /// Gone at the end, with the kubeconfig in it.
-    temporary: Option<TempDir>,
+    temporary: Option<Temporary>,
 }
 
 impl Place {
     fn choose(args: &ServeArgs) -> Result<Self, ServeError> {
         if args.in_memory {
             check_kubeconfig(args, None)?;
-            let folder = temporary_folder()?;
+            let folder = Temporary::new()?;
             let beside = || folder.path().join(KUBECONFIG);
             let kubeconfig = args.kubeconfig.clone().unwrap_or_else(beside);
             let pods = folder.path().join(PODS);
@@ -198,6 +195,8 @@ Use it from another terminal:
   export KUBECONFIG={kubeconfig}
   kubectl create -f examples/indexed.yaml
   kubectl get jobs --watch
+  stint status
+  stint logs JOB -f
 
 {note}Ctrl-C stops it.
 "

@@ -71,6 +71,18 @@ pub(crate) fn counts(counts: &Counts) -> String {
     text
 }
 
+/// `6/8, 2 failed`, where there is little room.
+pub(crate) fn short_counts(counts: &Counts) -> String {
+    let mut text = match counts.total {
+        Some(total) => format!("{}/{total}", counts.done),
+        None => format!("{} done", counts.done),
+    };
+    if counts.failed > 0 {
+        text += &format!(", {} failed", counts.failed);
+    }
+    text
+}
+
 /// How fast it goes and how long it will take at that: `3.2/s, 12.0s left`. Nothing before
 /// anything is done.
 pub(crate) fn pace(counts: &Counts, elapsed: Duration) -> Option<String> {
@@ -115,7 +127,9 @@ mod tests {
     fn counts_leave_out_what_is_nothing() {
         let some = Counts { total: Some(8), done: 4, failed: 2, running: 1, waiting: Some(1) };
         assert_eq!(counts(&some), "4 of 8 done, 2 failed, 1 running, 1 waiting");
-        assert_eq!(counts(&Counts { done: 3, ..Counts::default() }), "3 done");
+        assert_eq!(short_counts(&some), "4/8, 2 failed");
+        let open = Counts { done: 3, ..Counts::default() };
+        assert_eq!((&*counts(&open), &*short_counts(&open)), ("3 done", "3 done"));
     }
 
     #[test]

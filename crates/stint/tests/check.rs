@@ -38,6 +38,9 @@ fn help_tells_examples_and_exit_codes() {
         assert!(finished.stdout.contains("Exit codes:\n  0  "));
     }
     let version = scratch.run(&["--version"]);
+    // With the commit and its date.
+    assert!(version.stdout.starts_with(concat!("stint ", env!("CARGO_PKG_VERSION"), " (")));
+    let version = scratch.run(&["-V"]);
     assert_eq!(version.stdout, concat!("stint ", env!("CARGO_PKG_VERSION"), "\n"));
 }
 

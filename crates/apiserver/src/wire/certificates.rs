@@ -68,7 +68,9 @@ impl Certificates {
     ) -> Result<Self, CertificatesError> {
         let folder = data_folder.join(FOLDER);
         private_file::create_folder(&folder)?;
-        Self::gather(&Shelf { folder: Some(folder) }, names, now)
+        let gathered = Self::gather(&Shelf { folder: Some(folder.clone()) }, names, now)?;
+        private_file::sync(&folder)?;
+        Ok(gathered)
     }
 
     /// Certificates that are gone with the process. Nothing is written.
@@ -193,7 +195,7 @@ impl Shelf {
 
     fn put(&self, file: &str, text: &str) -> Result<(), CertificatesError> {
         match self.path(file) {
-            Some(path) => Ok(private_file::write(&path, text)?),
+            Some(path) => Ok(private_file::put(&path, text)?),
             None => Ok(()),
         }
     }

@@ -118,10 +118,17 @@ pub(super) fn peek(path: &Path) -> Result<Option<String>, PrivateFileError> {
 /// Whoever reads the file finds the old text or the new one, also after a crash. At no time can
 /// others read it. After success the new text survives a power cut.
 pub(super) fn write(path: &Path, text: &str) -> Result<(), PrivateFileError> {
+    put(path, text)?;
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let folder = folder.unwrap_or(Path::new("."));
+    sync(folder.unwrap_or(Path::new(".")))
+}
+
+/// The same, but for the power cut: it survives that after [`sync`] of its folder. So several
+/// files can be put there before the disk is waited for.
+pub(super) fn put(path: &Path, text: &str) -> Result<(), PrivateFileError> {
     let unfinished = unfinished(path);
-    fill(&unfinished, text).map_err(|source| {
+    let filled = fill(&unfinished, text).and_then(|file| file.sync_all());
+    filled.map_err(|source| {
         // It may hold a part of the text; if it cannot be removed, the next attempt does it.
         let _ = fs::remove_file(&unfinished);
         PrivateFileError::Write { path: path.to_owned(), source }
@@ -129,7 +136,11 @@ pub(super) fn write(path: &Path, text: &str) -> Result<(), PrivateFileError> {
     fs::rename(&unfinished, path).map_err(|source| {
         let _ = fs::remove_file(&unfinished);
         PrivateFileError::Replace { path: path.to_owned(), source }
-    })?;
+    })
+}
+
+/// Makes the names in a folder survive a power cut.
+pub(super) fn sync(folder: &Path) -> Result<(), PrivateFileError> {
     sync_folder(folder)
         .map_err(|source| PrivateFileError::SyncFolder { path: folder.to_owned(), source })
 }
@@ -138,7 +149,7 @@ pub(super) fn write(path: &Path, text: &str) -> Result<(), PrivateFileError> {
 /// attempt.
 pub(super) fn check_writable(path: &Path) -> Result<(), PrivateFileError> {
     let unfinished = unfinished(path);
-    let tried = fill(&unfinished, "").and_then(|()| fs::remove_file(&unfinished));
+    let tried = fill(&unfinished, "").and_then(|_| fs::remove_file(&unfinished));
     tried.map_err(|source| PrivateFileError::Write { path: path.to_owned(), source })
 }
 
@@ -151,7 +162,7 @@ fn unfinished(path: &Path) -> PathBuf {
 }
 
 /// Makes a file anew. It never writes into one that is there, which could be somebody's link.
-fn fill(path: &Path, text: &str) -> io::Result<()> {
+fn fill(path: &Path, text: &str) -> io::Result<File> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         Ok(()) | Err(_) => {}
@@ -162,7 +173,7 @@ fn fill(path: &Path, text: &str) -> io::Result<()> {
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, FILE_MODE);
     let mut file = options.open(path)?;
     file.write_all(text.as_bytes())?;
-    file.sync_all()
+    Ok(file)
 }
 
 #[cfg(unix)]

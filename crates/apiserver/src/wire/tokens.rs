@@ -54,17 +54,19 @@ impl Tokens {
     pub fn open(data_folder: &Path) -> Result<Self, TokensError> {
         let folder = data_folder.join(FOLDER);
         private_file::create_folder(&folder)?;
-        Self::each(|role| {
+        let tokens = Self::each(|role| {
             let path = folder.join(role.name());
             match private_file::read(&path)? {
                 Some(text) => parse(&text).ok_or(TokensError::NoToken { path }),
                 None => {
                     let token = make()?;
-                    private_file::write(&path, &format!("{token}\n"))?;
+                    private_file::put(&path, &format!("{token}\n"))?;
                     Ok(token)
                 }
             }
-        })
+        })?;
+        private_file::sync(&folder)?;
+        Ok(tokens)
     }
 
     /// Tokens that are gone with the process. Nothing is written.

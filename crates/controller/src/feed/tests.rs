@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use tower_service::Service;
 
 use super::*;
+use crate::ticks::Ticks;
 
 /// Answers requests one by one, and says how each was asked.
 #[derive(Clone, Default)]
@@ -67,8 +68,14 @@ async fn play(answers: Vec<(u16, String)>) -> (Vec<String>, Vec<String>) {
     script.answers.lock().expect("a lock").extend(answers);
     let (listener, mut news) = mpsc::channel(100);
     let client = Client::new(script.clone(), "ns");
-    let feed: Feed<WirePod> =
-        Feed { client, path: "/pods".to_owned(), finalizer: "f".into(), scope: 7, listener };
+    let feed: Feed<WirePod> = Feed {
+        client,
+        path: "/pods".to_owned(),
+        finalizer: "f".into(),
+        scope: 7,
+        listener,
+        health: Health::new(Ticks::system()),
+    };
     let feeding = tokio::spawn(feed.run());
     while !script.answers.lock().expect("a lock").is_empty() {
         tokio::time::sleep(Duration::from_secs(1)).await;

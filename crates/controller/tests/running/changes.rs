@@ -7,10 +7,11 @@ use k8s_openapi::api::batch::v1::Job;
 use serde_json::json;
 use stint_api::feature_gates::{FeatureGates, Gate};
 
-use crate::cluster::{Cluster, counts, end};
-use crate::driver::{Driver, Fate, Who};
+use stint_kit::job::{counts, end};
+use stint_kit::{Driver, Fate, Who};
+
+use crate::cluster::{Cluster, check_all};
 use crate::faults::{Sky, in_bad_weather};
-use crate::play::check_all;
 
 /// Long enough for everything in bad weather to have come to pass.
 const LONG: u64 = 7_200;

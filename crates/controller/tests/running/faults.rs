@@ -14,9 +14,11 @@ use kube::Client;
 use stint_controller::Config;
 use tokio::runtime::{Builder, Runtime};
 
-use crate::cluster::{Cluster, NAMESPACE};
+use stint_kit::NAMESPACE;
+use stint_kit::play::{driver, plays};
+
+use crate::cluster::{Cluster, check_all};
 use crate::fault::{Faulty, Weather};
-use crate::play::{check_all, driver, plays};
 use crate::random::Random;
 
 /// Longer than any request is under way.

@@ -13,8 +13,10 @@ use kube::Client;
 use tokio::sync::Notify;
 use tower_service::Service;
 
-use crate::cluster::{Cluster, NAMESPACE};
-use crate::play::{check_all, driver, play};
+use stint_kit::NAMESPACE;
+use stint_kit::play::{driver, play};
+
+use crate::cluster::{Cluster, check_all};
 
 /// How long it may take until the controller comes to the call at which it dies: watches end
 /// after minutes, and are begun anew.

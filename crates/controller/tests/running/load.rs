@@ -12,9 +12,10 @@ use serde_json::json;
 use tokio::time::Instant;
 use tower_service::Service;
 
-use crate::cluster::{Cluster, NAMESPACE, counts, end};
-use crate::driver::{Driver, Fate};
-use crate::play::check_all;
+use stint_kit::job::{counts, end};
+use stint_kit::{Driver, Fate, NAMESPACE};
+
+use crate::cluster::{Cluster, check_all};
 use crate::random::Random;
 
 /// Unoptimized all numbers are a fifth, that of calls at once as well: what holds of each index
@@ -105,7 +106,7 @@ async fn many_indexes_cost_two_calls_each_and_starve_nobody() {
 
 #[tokio::test(start_paused = true)]
 async fn many_jobs_at_once_are_exact() {
-    let fates = |who: &crate::driver::Who| match (who.index, who.attempt) {
+    let fates = |who: &stint_kit::Who| match (who.index, who.attempt) {
         (Some(3), 0) => Fate::fails(1).after(1),
         _ => Fate::succeeds().after(1),
     };

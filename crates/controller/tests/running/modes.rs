@@ -8,10 +8,12 @@ use stint_api::names::finalizer;
 use stint_controller::Config;
 use tokio::time::Instant;
 
-use crate::cluster::{Cluster, NAMESPACE, counts, end, manifest};
-use crate::driver::{Driver, Fate};
+use stint_kit::job::{counts, end, manifest};
+use stint_kit::play::{driver, play};
+use stint_kit::{Driver, Fate, NAMESPACE};
+
+use crate::cluster::{Cluster, check_all};
 use crate::fault::{Faulty, Weather};
-use crate::play::{check_all, driver, play};
 
 #[tokio::test(start_paused = true)]
 async fn beside_the_built_in_controller_only_jobs_that_name_us_are_run() {

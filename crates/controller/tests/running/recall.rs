@@ -5,8 +5,9 @@ use std::time::Duration;
 use kube::Client;
 use serde_json::json;
 
-use crate::cluster::{Cluster, NAMESPACE};
-use crate::driver::{Driver, Fate};
+use stint_kit::{Driver, Fate, NAMESPACE};
+
+use crate::cluster::Cluster;
 
 /// How many Pods there are in the end of a Job that is stopped after its first.
 async fn pods_of_one_that(stops: impl AsyncFn(&Cluster)) -> usize {

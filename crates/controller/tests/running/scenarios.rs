@@ -5,9 +5,11 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::Event;
 use serde_json::json;
 
-use crate::cluster::{Cluster, counts, end};
-use crate::driver::{Driver, Fate};
-use crate::play::{check_all, driver, play, plays};
+use stint_kit::job::{counts, end};
+use stint_kit::play::{driver, play, plays};
+use stint_kit::{Driver, Fate, Stage};
+
+use crate::cluster::{Cluster, check_all};
 
 /// A test for each play.
 macro_rules! plays {
@@ -120,7 +122,7 @@ async fn a_job_waits_twice_as_long_after_each_failure() {
 
 #[tokio::test(start_paused = true)]
 async fn an_index_waits_twice_as_long_after_each_of_its_failures() {
-    let fates = |who: &crate::driver::Who| match (who.index, who.attempt) {
+    let fates = |who: &stint_kit::Who| match (who.index, who.attempt) {
         (Some(0), 0..4) | (Some(1), 0) => Fate::fails(1).after(2),
         (Some(2), 0) => Fate::fails(1).after(100),
         _ => Fate::succeeds(),
@@ -197,12 +199,12 @@ async fn events_tell_what_happened() {
 }
 
 /// What was told of a Job, each once.
-async fn reasons(cluster: &Cluster, job: &str) -> Vec<String> {
+async fn reasons(stage: &Stage, job: &str) -> Vec<String> {
     let line = |event: &Event| {
         let (kind, reason) = (event.type_.as_deref(), event.reason.as_deref());
         format!("{} {}", kind.unwrap_or("?"), reason.unwrap_or("?"))
     };
-    let mut reasons: Vec<String> = cluster.events_of(job).await.iter().map(line).collect();
+    let mut reasons: Vec<String> = stage.events_of(job).await.iter().map(line).collect();
     reasons.sort_unstable();
     reasons.dedup();
     reasons

@@ -14,10 +14,11 @@ use serde_json::json;
 use tokio::time::Instant;
 use tower_service::Service;
 
-use crate::cluster::{Cluster, NAMESPACE, counts};
-use crate::driver::{Driver, Fate};
+use stint_kit::job::counts;
+use stint_kit::{Driver, Fate, NAMESPACE, Stage};
+
+use crate::cluster::{Cluster, check_all};
 use crate::fault::{Answer, BoxError, status};
-use crate::play::check_all;
 use crate::tally::what;
 
 /// When calls were made, and whether each was refused.
@@ -164,7 +165,7 @@ async fn an_event_that_was_not_taken_is_told_again() {
     cluster.start_with(client, cluster.config());
     cluster.create("a", json!({})).await;
     cluster.finish("a").await;
-    let told = async |it: &Cluster| {
+    let told = async |it: &Stage| {
         let events = it.events_of("a").await;
         let mut reasons: Vec<_> = events.into_iter().filter_map(|event| event.reason).collect();
         reasons.sort_unstable();

@@ -54,13 +54,15 @@ impl JobLedger {
             || known.failure_count != facts.failure_count;
         let (old_index, was_finished) = (known.index, known.is_finished());
         let was_doomed = known.is_doomed;
+        // Its deletion counted as a failure already: that it has ended now is no second one.
+        let is_counted = known.is_noted && facts.phase == PodPhase::Failed;
         self.pods.change(
             slot,
             |record| record.take(facts, verdict),
             |record| context.share(record),
         );
         self.note_finalizer(was_held, is_held);
-        if !was_finished && !facts.is_tracked && !was_doomed {
+        if !was_finished && !facts.is_tracked && !was_doomed && !is_counted {
             // Somebody else has taken its finalizer, and counted it or not.
             self.note_end(facts);
         }

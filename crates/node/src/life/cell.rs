@@ -8,8 +8,11 @@ use jiff::Timestamp;
 use super::Wish;
 use super::plan::ContainerPlan;
 use super::probe::{ProbeKind, Probing};
-use crate::backoff::Backoff;
+use crate::backoff::{Backoff, later};
 use crate::runtime::Signal;
+
+/// What a container that is asked to end has at least, whatever is left of its grace: as a kubelet.
+const LEAST_TIME: Duration = Duration::from_secs(2);
 
 /// Why a container waits that is started again because another one has ended.
 const RESTARTING_ALL: &str = "RestartingAllContainers";
@@ -67,20 +70,43 @@ pub(crate) struct End {
     pub(crate) run: u32,
 }
 
-/// A container that is being stopped.
+/// A container that is being stopped: its hook runs, then it waits for those who need it, both
+/// until its grace is over at the latest. Then it is asked to end, and killed if it does not.
 #[derive(Clone, Debug)]
 pub(super) struct Stopping {
-    pub(super) kill_at: Timestamp,
-    hook: Hook,
-    is_signalled: bool,
-    is_killed: bool,
+    grace_until: Timestamp,
+    step: Step,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Hook {
-    None,
-    Due,
-    UnderWay,
+enum Step {
+    HookDue,
+    Hook,
+    /// It waits until nobody needs it.
+    Turn,
+    Asked {
+        kill_at: Timestamp,
+    },
+    Killed,
+}
+
+impl Stopping {
+    /// Leaves it less time, if that is less. As with a kubelet, what was asked to end has the least
+    /// time from then on.
+    fn hasten(&mut self, grace_until: Timestamp, now: Timestamp) {
+        if self.grace_until <= grace_until {
+            return;
+        }
+        self.grace_until = grace_until;
+        if let Step::Asked { kill_at } = &mut self.step {
+            *kill_at = (*kill_at).min(end_of_time(grace_until, now));
+        }
+    }
+}
+
+/// When a container that is asked to end now is killed.
+fn end_of_time(grace_until: Timestamp, now: Timestamp) -> Timestamp {
+    grace_until.max(later(now, LEAST_TIME))
 }
 
 impl Cell {
@@ -218,7 +244,11 @@ impl Cell {
         match &self.state {
             State::Held { until, .. } => Some(*until),
             State::Running { .. } => match &self.stopping {
-                Some(stopping) => (!stopping.is_killed).then_some(stopping.kill_at),
+                Some(stopping) => match stopping.step {
+                    Step::HookDue | Step::Hook | Step::Turn => Some(stopping.grace_until),
+                    Step::Asked { kill_at } => Some(kill_at),
+                    Step::Killed => None,
+                },
                 None if self.is_hook_under_way => None,
                 None => {
                     let has_startup = self.has_probe(ProbeKind::Startup);
@@ -231,57 +261,52 @@ impl Cell {
         }
     }
 
-    /// Stops it, `kill_at` at the latest. One that is being stopped may only be stopped sooner.
-    pub(super) fn stop(&mut self, kill_at: Timestamp) {
+    /// Stops it, with a grace until then. One that is being stopped may only be stopped sooner.
+    pub(super) fn stop(&mut self, grace_until: Timestamp, now: Timestamp) {
         if !matches!(self.state, State::Running { .. }) {
             return;
         }
         self.is_ready = false;
         match &mut self.stopping {
-            Some(stopping) => stopping.kill_at = stopping.kill_at.min(kill_at),
+            Some(stopping) => stopping.hasten(grace_until, now),
             None => {
-                let hook = if self.plan.has_pre_stop { Hook::Due } else { Hook::None };
-                self.stopping =
-                    Some(Stopping { kill_at, hook, is_signalled: false, is_killed: false });
+                let step = if self.plan.has_pre_stop { Step::HookDue } else { Step::Turn };
+                self.stopping = Some(Stopping { grace_until, step });
             }
         }
     }
 
-    /// What is to be done to stop it now. It is not asked to end while others need it.
+    /// What is to be done to stop it now. It is not asked to end while others need it, but when its
+    /// grace is over: as with a kubelet it is always asked before it is killed.
     pub(super) fn go_on_stopping(&mut self, now: Timestamp, is_needed: bool) -> Option<WishOf> {
         let signal = self.plan.stop_signal;
-        let stopping = self.stopping.as_mut()?;
-        if stopping.is_killed {
-            return None;
-        }
-        if stopping.kill_at <= now {
-            stopping.is_killed = true;
-            return Some(WishOf::Signal(Signal::Kill));
-        }
-        match stopping.hook {
-            Hook::Due => {
-                stopping.hook = Hook::UnderWay;
+        let Stopping { grace_until, step } = self.stopping.as_mut()?;
+        let has_time = *grace_until > now;
+        match *step {
+            Step::HookDue if has_time => {
+                *step = Step::Hook;
                 Some(WishOf::PreStop)
             }
-            Hook::UnderWay => None,
-            Hook::None if stopping.is_signalled || is_needed => None,
-            Hook::None => {
-                stopping.is_signalled = true;
+            Step::Hook if has_time => None,
+            Step::Turn if has_time && is_needed => None,
+            Step::HookDue | Step::Hook | Step::Turn => {
+                *step = Step::Asked { kill_at: end_of_time(*grace_until, now) };
                 Some(WishOf::Signal(signal))
             }
+            Step::Asked { kill_at } if kill_at <= now => {
+                *step = Step::Killed;
+                Some(WishOf::Signal(Signal::Kill))
+            }
+            Step::Asked { .. } | Step::Killed => None,
         }
     }
 
     /// The hook before the stop has ended.
-    pub(super) fn pass_pre_stop(&mut self, now: Timestamp) {
-        if let Some(stopping) = &mut self.stopping {
-            stopping.hook = Hook::None;
-            // As a kubelet: a hook that took all the time still leaves a container two seconds
-            // to end.
-            let least = crate::backoff::later(now, Duration::from_secs(2));
-            if !stopping.is_killed && stopping.kill_at < least && stopping.kill_at > now {
-                stopping.kill_at = least;
-            }
+    pub(super) fn pass_pre_stop(&mut self) {
+        if let Some(stopping) = &mut self.stopping
+            && stopping.step == Step::Hook
+        {
+            stopping.step = Step::Turn;
         }
     }
 }

@@ -11,6 +11,7 @@ fn at(seconds: i64) -> Timestamp {
 }
 
 /// What happens, at which second.
+#[derive(Clone)]
 enum Happens {
     Prepared,
     Started(usize),
@@ -151,13 +152,73 @@ fn the_first_ending_stays_and_a_later_one_may_only_hasten_it() {
 }
 
 #[test]
-fn a_pod_that_vanishes_is_killed_without_being_asked() {
+fn whoever_is_killed_was_asked_before_and_had_two_seconds() {
     use Happens::*;
     let mut containers = named(&["a"]);
-    containers[0]["lifecycle"] = json!({"preStop": {"exec": {"command": ["x"]}}});
-    let spec = json!({"restartPolicy": "Never", "containers": containers});
-    let steps = [(0, Prepared), (0, Started(0)), (3, Vanished), (4, Ended(0, 137))];
-    assert_eq!(lived(spec, &steps), ["0: prepare", "0: start 0", "3: Kill 0", "4: close"]);
+    type Row<'r> = (bool, &'r [(i64, Happens)], &'r [&'r str]);
+    let rows: [Row<'_>; 5] = [
+        // A hook that takes all the time.
+        (
+            true,
+            &[(10, Deleted(5)), (14, Nothing), (15, Nothing), (16, Stopped(0)), (17, Nothing)],
+            &["10: pre-stop 0", "15: Terminate 0", "17: Kill 0"],
+        ),
+        // A hook that leaves less than two seconds.
+        (
+            true,
+            &[(10, Deleted(5)), (14, Stopped(0)), (15, Nothing), (16, Nothing)],
+            &["10: pre-stop 0", "14: Terminate 0", "16: Kill 0"],
+        ),
+        // One that is forced out of the API: its hook has a second.
+        (
+            true,
+            &[(10, Vanished), (11, Nothing), (12, Nothing), (13, Nothing)],
+            &["10: pre-stop 0", "11: Terminate 0", "13: Kill 0"],
+        ),
+        (
+            false,
+            &[(10, Deleted(0)), (11, Nothing), (12, Nothing)],
+            &["10: Terminate 0", "12: Kill 0"],
+        ),
+        // One that was asked before has two seconds from then on.
+        (
+            false,
+            &[(10, Deleted(30)), (20, Vanished), (21, Nothing), (22, Nothing)],
+            &["10: Terminate 0", "22: Kill 0"],
+        ),
+    ];
+    for (has_hook, steps, expected) in rows {
+        containers[0]["lifecycle"] = match has_hook {
+            true => json!({"preStop": {"exec": {"command": ["x"]}}}),
+            false => json!({}),
+        };
+        let spec = json!({"restartPolicy": "Never", "containers": containers});
+        let steps: Vec<_> =
+            [(0, Prepared), (0, Started(0))].into_iter().chain(steps.iter().cloned()).collect();
+        assert_eq!(lived(spec, &steps)[2..], *expected);
+    }
+}
+
+#[test]
+fn a_sidecar_is_asked_when_the_grace_is_over_although_others_still_need_it() {
+    use Happens::*;
+    let mut init = named(&["side"]);
+    init[0]["restartPolicy"] = json!("Always");
+    let spec = json!({"restartPolicy": "Never", "initContainers": init,
+        "containers": named(&["main"])});
+    let steps = [
+        (0, Prepared),
+        (1, Started(0)),
+        (2, Started(1)),
+        (10, Deleted(5)),
+        (15, Nothing),
+        (16, Ended(1, 137)),
+        (17, Nothing),
+    ];
+    assert_eq!(
+        lived(spec, &steps)[3..],
+        ["10: Terminate 1", "15: Kill 1, Terminate 0", "17: Kill 0"]
+    );
 }
 
 #[test]
@@ -274,7 +335,8 @@ fn one_end_may_start_all_containers_again_from_the_first() {
         (4, Started(2)),
         (5, Ended(2, 42)),
         (6, Started(3)),
-        (7, Ended(1, 137)),
+        // They have no grace, but two seconds all the same.
+        (7, Ended(1, 143)),
         (8, Ended(3, 137)),
         (9, Started(0)),
         (10, Ended(0, 0)),
@@ -288,9 +350,9 @@ fn one_end_may_start_all_containers_again_from_the_first() {
             "0: start 0",
             "2: start 1",
             "3: start 2, start 3",
-            // What was being started is killed as soon as it runs.
-            "5: Kill 1",
-            "6: Kill 3",
+            // What was being started is stopped as soon as it runs.
+            "5: Terminate 1",
+            "6: Terminate 3",
             "8: start 0",
             "10: start 1",
             "11: start 2, start 3",

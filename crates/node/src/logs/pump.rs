@@ -12,7 +12,6 @@ use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use rustix::io::Errno;
-use rustix::pipe::{PipeFlags, pipe_with};
 use tokio::net::unix::pipe::Receiver;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -44,10 +43,10 @@ pub(crate) struct Inlets {
 }
 
 fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
-    let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
+    let (read, write) = io::pipe()?;
     // Only this end: the container's own is an ordinary one.
     rustix::io::ioctl_fionbio(&read, true)?;
-    Ok((write, read))
+    Ok((write.into(), read.into()))
 }
 
 /// The pump of a run.

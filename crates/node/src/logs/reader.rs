@@ -26,8 +26,7 @@ pub(super) struct Reader {
     has_begun: bool,
     /// The beginning of a line whose end was not written yet.
     torn: Vec<u8>,
-    /// Whether the last thing that was given ended a line, for each stream: only then comes a
-    /// time.
+    /// Whether the last thing that was given ended a line: only then comes a time.
     is_at_start: bool,
     left: u64,
 }

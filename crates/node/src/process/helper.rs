@@ -62,7 +62,7 @@ struct Helper {
     found: Found,
     machine_name: String,
     groups: Option<Groups>,
-    /// What processes had before the helper allowed itself more.
+    /// What processes had before server and helper allowed themselves more.
     descriptors: Rlimit,
     /// Where one child tells the number of another.
     told: SharedNumber,
@@ -116,9 +116,10 @@ impl Helper {
         // Neither more nor less likely to be ended for want of memory than others; containers
         // inherit it.
         let _ = fs::write("/proc/self/oom_score_adj", "0");
-        let descriptors = getrlimit(Resource::Nofile);
-        let more = Rlimit { current: descriptors.maximum, maximum: descriptors.maximum };
-        let _ = setrlimit(Resource::Nofile, more);
+        let (current, maximum) = begin.descriptors;
+        let descriptors = Rlimit { current, maximum };
+        let most = getrlimit(Resource::Nofile).maximum;
+        let _ = setrlimit(Resource::Nofile, Rlimit { current: most, maximum: most });
         sys::become_subreaper().map_err(machine("becoming a subreaper"))?;
         // Before the user namespace, in which the groups would belong to nobody.
         let groups = Groups::open(&begin.node);

@@ -12,16 +12,20 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rustix::process::Rlimit;
 
 use super::channel::Packet;
 use super::launch::{Prepared, Surroundings};
+use super::mounts;
 use super::sys::{self, Fork, Pid};
+use super::tree::{self, Patience};
 use super::wire::{Failure, Launch, Report, Wire};
-use super::{mounts, tree};
 use crate::runtime::Mount;
+
+/// How long is waited for the processes of a group that was killed.
+const GROUP_TIME: Duration = Duration::from_secs(10);
 
 /// How a keeper knows who belongs to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,26 +98,37 @@ pub(super) fn keep(task: Task<'_>) -> ! {
     });
     let (run, reach) = (task.run, task.reach);
     match start(task) {
-        Ok(first) => {
+        Ok((first, processes)) => {
             report(&Report::Started { run, at: now() });
             let status = wait_for_end(first, reach);
-            let exited = Report::Exited { run, status, at: now() };
+            let exited = status.map(|status| Report::Exited { run, status, at: now() });
             match reach {
                 // The kernel does it, at the end of the keeper.
                 Reach::Namespace => {}
                 Reach::Descendants => tree::end_descendants(&HashSet::new()),
-                // The container's keeper takes note of those who end; then the group is empty.
                 Reach::Group => {
-                    while sys::kill(-first, libc::SIGKILL).is_ok() {
-                        std::thread::yield_now();
-                    }
+                    processes.iter().for_each(|processes| end_group(first, processes.as_fd()));
                 }
             }
-            report(&exited);
+            exited.iter().for_each(report);
         }
         Err(failure) => report(&Report::Failed { run, failure }),
     }
     sys::exit(0)
+}
+
+/// Ends who is left of a process group, and waits until nobody of it lives. Those who have ended
+/// are somebody else's children, who may take note of that or not: nothing runs of them any more.
+/// One who does not end although it was killed waits for the machine, and ends when that answers.
+fn end_group(first: Pid, processes: BorrowedFd<'_>) {
+    let until = Instant::now() + GROUP_TIME;
+    let mut patience = Patience::default();
+    while sys::kill(-first, libc::SIGKILL).is_ok()
+        && tree::lives_in_group(processes, first)
+        && Instant::now() < until
+    {
+        patience.wait();
+    }
 }
 
 /// Tells the server. If it is gone, the helper sees that, too.
@@ -126,7 +141,9 @@ pub(super) fn now() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos() as i64)
 }
 
-fn start(task: Task<'_>) -> Result<Pid, Failure> {
+/// Starts the container's first process. For who has a group to end it also comes back with the
+/// folder of the machine's processes: in the container it is another one.
+fn start(task: Task<'_>) -> Result<(Pid, Option<OwnedFd>), Failure> {
     let machine = |what: &'static str| move |error: io::Error| Failure::machine(what, &error);
     let Task { launch, reach, stdout, stderr, group, descriptors, view, .. } = task;
     let prepared = Prepared::new(launch)?;
@@ -140,7 +157,12 @@ fn start(task: Task<'_>) -> Result<Pid, Failure> {
         .write(true)
         .open("/dev/null")
         .map_err(machine("opening /dev/null"))?;
-    enter(view)?;
+    // Not for a keeper that the container can see: it would see the machine's processes through it.
+    let processes = (reach == Reach::Group)
+        .then(|| File::open("/proc").map(OwnedFd::from))
+        .transpose()
+        .map_err(machine("opening /proc"))?;
+    enter(view, launch.working_dir.as_deref())?;
     if reach == Reach::Descendants {
         sys::become_subreaper().map_err(machine("becoming a subreaper"))?;
     }
@@ -170,15 +192,21 @@ fn start(task: Task<'_>) -> Result<Pid, Failure> {
     failures.read_to_end(&mut failure).map_err(machine("reading from a pipe"))?;
     if failure.is_empty() {
         drop((failures, null, group, prepared));
-        sys::close_from(3);
-        return Ok(first);
+        let processes = match processes {
+            Some(kept) => Some(sys::close_all_but(kept, 3).map_err(machine("keeping /proc"))?),
+            None => {
+                sys::close_from(3);
+                None
+            }
+        };
+        return Ok((first, processes));
     }
     Err(Failure::from_bytes(&failure).unwrap_or_else(|malformed| {
         Failure::machine(malformed.to_string(), &io::ErrorKind::InvalidData.into())
     }))
 }
 
-fn enter(view: View<'_>) -> Result<(), Failure> {
+fn enter(view: View<'_>, working_dir: Option<&Path>) -> Result<(), Failure> {
     match view {
         View::Same => Ok(()),
         View::Own { mounts, folder, own_processes, template } => {
@@ -191,7 +219,11 @@ fn enter(view: View<'_>) -> Result<(), Failure> {
             if own_processes {
                 mounts::mount_proc().map_err(|error| Failure::machine("mounting /proc", &error))?;
             }
-            if mounts.is_empty() { Ok(()) } else { mounts::mount_all(mounts, folder) }
+            if !mounts.is_empty() {
+                mounts::mount_all(mounts, folder)?;
+                working_dir.iter().for_each(|folder| mounts::make_folder_within(mounts, folder));
+            }
+            Ok(())
         }
         View::Of { namespaces } => namespaces
             .iter()
@@ -201,14 +233,15 @@ fn enter(view: View<'_>) -> Result<(), Failure> {
 }
 
 /// Takes the statuses of all children, until that of the first process comes; and passes signals
-/// on meanwhile.
-fn wait_for_end(first: Pid, reach: Reach) -> i32 {
+/// on meanwhile. None if the process was ended because the helper has: it is lost.
+fn wait_for_end(first: Pid, reach: Reach) -> Option<i32> {
     let signals = [libc::SIGCHLD, pass_on(), helper_ended()];
     let helper = parent();
+    let mut is_lost = false;
     loop {
         while let Ok(Some((pid, status))) = sys::reap(None, false) {
             if pid == first {
-                return status;
+                return (!is_lost).then_some(status);
             }
         }
         let received = sys::wait_signal(&signals);
@@ -216,6 +249,7 @@ fn wait_for_end(first: Pid, reach: Reach) -> i32 {
         if received.signal == pass_on() && received.sender == helper {
             send(first, reach, received.value);
         } else if received.signal == helper_ended() && parent() != helper {
+            is_lost = true;
             send(first, reach, libc::SIGKILL);
         }
     }

@@ -31,7 +31,8 @@ pub(super) struct Surroundings<'a> {
     pub(super) null: BorrowedFd<'a>,
     /// The file of a control group that takes processes in.
     pub(super) group: Option<&'a OwnedFd>,
-    /// How many descriptors a process may have, before the helper allowed itself more.
+    /// How many descriptors a process may have, before the server and the helper allowed
+    /// themselves more.
     pub(super) descriptors: Rlimit,
     /// The signal for when its parent ends; 0 where a pid namespace does more than that.
     pub(super) death_signal: i32,
@@ -141,8 +142,15 @@ impl<'a> Prepared<'a> {
     fn enter_working_dir(&self) -> Result<(), Failure> {
         let folder = self.launch.working_dir.as_deref().unwrap_or(Path::new("/"));
         rustix::process::chdir(folder).map_err(|error| {
+            let remedy = match error {
+                rustix::io::Errno::NOENT => {
+                    "; it is one of this machine, since images are not used: make it, or mount a \
+                     volume there"
+                }
+                _ => "",
+            };
             let (folder, error) = (folder.display(), describe(&error.into()));
-            Failure::cannot_run(format!("working directory {folder}: {error}"))
+            Failure::cannot_run(format!("working directory {folder}: {error}{remedy}"))
         })
     }
 

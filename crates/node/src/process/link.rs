@@ -1,6 +1,6 @@
 //! The server's end of a helper: starts it, sends it requests, and keeps what became of each run
 //! for whoever waits. When the helper dies, so does everything that it ran, and whoever waits for
-//! one of those is told that it was killed.
+//! one of those is told that it was lost.
 
 use std::collections::HashMap;
 use std::io;
@@ -19,6 +19,7 @@ use super::channel::{self, Packet, Receiver};
 use super::leftovers::{self, HELPER_MARK, Whose, helper_mark};
 use super::wire::{Begin, Failure, FailureKind, Ready, Report, Request, Wire};
 use super::{Isolation, Options, sys};
+use crate::descriptors;
 use crate::runtime::{Ending, Exit, RuntimeError};
 
 /// A helper that was started.
@@ -93,10 +94,12 @@ impl Link {
         rustix::io::ioctl_fionbio(&here, true)
             .map_err(|error| machine("setting up a socket")(error.into()))?;
         let socket = sys::watch(here).map_err(machine("watching a socket"))?;
+        let descriptors = descriptors::of_containers();
         let begin = Begin {
             folder: options.folder.clone(),
             node: node.to_owned(),
             isolation: options.isolation,
+            descriptors: (descriptors.current, descriptors.maximum),
         };
         let mut receiver = Receiver::new();
         let greet = async {
@@ -262,7 +265,8 @@ impl Known {
             }),
             Report::Gone { run, out_of_memory } => {
                 if let Some(sender) = self.runs.remove(&run) {
-                    gone(&sender, out_of_memory);
+                    // Without a word from its keeper it was ended together with it.
+                    gone(&sender, Ending::Signal(libc::SIGKILL), out_of_memory);
                 }
             }
             Report::Closed { sandbox } => {
@@ -281,16 +285,15 @@ impl Known {
 
     fn give_up(&mut self) {
         self.over = true;
-        self.runs.drain().for_each(|(_, sender)| gone(&sender, false));
+        self.runs.drain().for_each(|(_, sender)| gone(&sender, Ending::Lost, false));
         self.closing.clear();
     }
 }
 
-/// Without a word from its keeper it was ended together with it.
-fn gone(sender: &watch::Sender<Progress>, out_of_memory: bool) {
+/// Nothing of a run is left. If nobody said how it ended, it did so.
+fn gone(sender: &watch::Sender<Progress>, unsaid: Ending, out_of_memory: bool) {
     sender.send_modify(|progress| {
-        let killed = || (Ending::Signal(libc::SIGKILL), Timestamp::now());
-        let (ending, at) = progress.exited.unwrap_or_else(killed);
+        let (ending, at) = progress.exited.unwrap_or_else(|| (unsaid, Timestamp::now()));
         progress.exit = Some(Exit { ending, at, out_of_memory });
     });
 }

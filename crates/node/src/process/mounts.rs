@@ -61,6 +61,27 @@ pub(super) fn mount_all(mounts: &[Mount], folder: &Path) -> Result<(), Failure> 
     places.seal()
 }
 
+/// Makes a folder that is missing where a container has mounted something it may write to, as
+/// container runtimes make the working directory. Not on the machine's own file systems, where it
+/// would stay. Who needs the folder says what is wrong if it is not there then.
+pub(super) fn make_folder_within(mounts: &[Mount], folder: &Path) {
+    let is_above = |mount: &&Mount| folder.starts_with(&mount.target);
+    let above = mounts.iter().filter(is_above).max_by_key(|it| it.target.components().count());
+    let make = |mount: &Mount| -> io::Result<()> {
+        let (parent, missing) = nearest_folder(folder)?;
+        // A link may lead out of the mount.
+        if parent.starts_with(fs::canonicalize(&mount.target)?) {
+            fs::create_dir_all(missing.iter().fold(parent, |path, name| path.join(name)))?;
+        }
+        Ok(())
+    };
+    if let Some(mount) = above.filter(|mount| !mount.read_only)
+        && fs::metadata(folder).is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+    {
+        let _ = make(mount);
+    }
+}
+
 /// A target that is nowhere on the machine, and whether a folder is to stand there.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Missing {

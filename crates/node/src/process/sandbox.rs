@@ -15,8 +15,8 @@ use super::link::{HelperEnded, Link, Progress, machine};
 use super::server::Shared;
 use super::wire::{Launch, Request};
 use crate::runtime::{
-    Container, ContainerSpec, ExecOutcome, Exit, Mount, Output, RuntimeError, Sandbox, SandboxSpec,
-    Signal,
+    Container, ContainerSpec, Ending, ExecOutcome, Exit, Mount, Output, RuntimeError, Sandbox,
+    SandboxSpec, Signal,
 };
 
 /// How often a container is started anew because the helper died under it. A helper that dies
@@ -106,10 +106,10 @@ impl ProcessSandbox {
             if let Some(failure) = progress.failure {
                 return Err(failure.into());
             }
-            // Its keeper was killed before it said anything. Nobody knows whether the program has
-            // begun, and it may not begin twice: it counts as begun, and killed.
-            let killed = progress.exit.map(|exit| exit.at);
-            let started_at = progress.started_at.or(killed).expect("it is decided");
+            // Its keeper, or the helper, was killed before it said anything. Nobody knows whether
+            // the program has begun, and it may not begin twice: it counts as begun, and ended.
+            let ended = progress.exit.map(|exit| exit.at);
+            let started_at = progress.started_at.or(ended).expect("it is decided");
             running.armed = false;
             return Ok(ProcessContainer { running, started_at, launch });
         }
@@ -167,6 +167,11 @@ pub(super) fn no_mounts(link: &Link) -> String {
 fn helper_keeps_dying() -> RuntimeError {
     let error = io::Error::new(io::ErrorKind::BrokenPipe, "the process helper keeps dying");
     machine("starting a container")(error)
+}
+
+fn helper_ended() -> RuntimeError {
+    let error = io::Error::new(io::ErrorKind::BrokenPipe, "the process helper has ended");
+    machine("running a program beside a container")(error)
 }
 
 impl Sandbox for ProcessSandbox {
@@ -297,7 +302,7 @@ impl ProcessContainer {
         let mut kept = Kept::new(read.into(), keep).map_err(machine("watching a pipe"))?;
         let progress = match link.send_run(run, &request, vec![stdout.into(), write.into()]) {
             Ok(started) => started.map_err(machine("asking for a process"))?,
-            Err(HelperEnded) => return Err(helper_keeps_dying()),
+            Err(HelperEnded) => return Err(helper_ended()),
         };
         let mut running = Running { link, run, progress, armed: true };
         let limit = limit.unwrap_or(Duration::MAX);
@@ -312,6 +317,7 @@ impl ProcessContainer {
         running.armed = false;
         match running.decided().await.failure {
             Some(failure) => Err(failure.into()),
+            None if ending == Some(Ending::Lost) => Err(helper_ended()),
             None => Ok(ExecOutcome { ending, output: kept.rest() }),
         }
     }

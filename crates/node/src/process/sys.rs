@@ -10,7 +10,7 @@
 use std::ffi::{CStr, CString};
 use std::io;
 use std::mem::{MaybeUninit, size_of};
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::ptr;
 use std::sync::atomic::{AtomicI32, Ordering};
 
@@ -242,6 +242,21 @@ pub(super) fn close_from(first: RawFd) {
         for fd in first..libc::sysconf(libc::_SC_OPEN_MAX).clamp(1024, 1 << 20) as RawFd {
             libc::close(fd);
         }
+    }
+}
+
+/// Closes all descriptors from this number on but one, which has that number then. Who calls it
+/// has forgotten the owners of the others.
+pub(super) fn close_all_but(kept: OwnedFd, first: RawFd) -> io::Result<OwnedFd> {
+    let kept = kept.into_raw_fd();
+    // SAFETY: whoever had this number is not used again, as the caller promises; `kept` has an
+    // owner here and nowhere else, and so has the copy after the others are closed.
+    unsafe {
+        if kept != first {
+            check(libc::dup2(kept, first))?;
+        }
+        close_from(first + 1);
+        Ok(OwnedFd::from_raw_fd(first))
     }
 }
 

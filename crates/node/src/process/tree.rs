@@ -2,7 +2,12 @@
 //! no pid namespace of their own.
 
 use std::collections::{HashMap, HashSet};
-use std::fs;
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::time::Duration;
+
+use rustix::fs::{Dir, Mode, OFlags, openat};
 
 use super::sys::{self, Pid};
 
@@ -19,6 +24,51 @@ pub(super) fn descendants(of: Pid, except: &HashSet<Pid>) -> Vec<Pid> {
         found.extend(children.remove(pid).unwrap_or_default());
     }
     found
+}
+
+/// Whether anybody lives in a process group. `processes` is a folder that lists them, as /proc.
+/// Who has ended and was not taken note of does not.
+pub(super) fn lives_in_group(processes: BorrowedFd<'_>, group: Pid) -> bool {
+    let Ok(entries) = Dir::read_from(processes) else { return false };
+    entries.filter_map(Result::ok).any(|entry| {
+        let is_number = entry.file_name().to_bytes().iter().all(u8::is_ascii_digit);
+        let stat = || {
+            let path = [entry.file_name().to_bytes(), b"/stat"].concat();
+            let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+            let file = openat(processes, &path[..], flags, Mode::empty()).ok()?;
+            io::read_to_string(File::from(file)).ok()
+        };
+        is_number && stat().is_some_and(|stat| lives_in(&stat, group))
+    })
+}
+
+fn lives_in(stat: &str, group: Pid) -> bool {
+    let Some((_, fields)) = stat.rsplit_once(')') else { return false };
+    let mut fields = fields.split_ascii_whitespace();
+    let has_ended = matches!(fields.next(), None | Some("Z" | "X"));
+    !has_ended && fields.nth(1).and_then(|it| it.parse().ok()) == Some(group)
+}
+
+/// The pauses of who waits for something that nobody tells: short at first, and then longer, so that
+/// what takes long takes no processor.
+#[derive(Debug)]
+pub(super) struct Patience {
+    pause: Duration,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Patience { pause: Duration::from_micros(50) }
+    }
+}
+
+impl Patience {
+    /// Waits for a while.
+    pub(super) fn wait(&mut self) {
+        const LONGEST: Duration = Duration::from_millis(20);
+        std::thread::sleep(self.pause);
+        self.pause = (self.pause * 2).min(LONGEST);
+    }
 }
 
 /// Every process of the machine that can be seen, and its parent.
@@ -54,6 +104,7 @@ pub(super) fn signal_descendants(signal: i32) {
 /// the children in `except` and those below them. This process must be a subreaper, so that
 /// nobody gets away by losing a parent: who is no child yet becomes one.
 pub(super) fn end_descendants(except: &HashSet<Pid>) {
+    let mut patience = Patience::default();
     loop {
         // Who has no child has no descendant either, and most containers leave nobody behind.
         if except.is_empty() && has_no_child() {
@@ -61,15 +112,20 @@ pub(super) fn end_descendants(except: &HashSet<Pid>) {
         }
         // Only the children, which one file lists: a look at the whole machine takes longer than
         // processes live that do nothing but start others and end.
-        let mut found = false;
+        let (mut found, mut has_reaped) = (false, false);
         for pid in children().into_iter().filter(|pid| !except.contains(pid)) {
             found |= sys::kill(pid, libc::SIGKILL).is_ok();
-            let _ = sys::reap(Some(pid), false);
+            has_reaped |= matches!(sys::reap(Some(pid), false), Ok(Some(_)));
         }
         // The list may lack some while others come and go. Who became another user stays.
         let refuses = |pid: &Pid| sys::kill(*pid, libc::SIGKILL).is_err();
         if !found && descendants(own(), except).iter().all(refuses) {
             return;
+        }
+        // Whoever waits for a slow disk ends when that answers.
+        match has_reaped {
+            true => patience = Patience::default(),
+            false => patience.wait(),
         }
     }
 }
@@ -112,6 +168,22 @@ mod tests {
             ("", None),
         ] {
             assert_eq!(parent_in(stat), parent, "{stat}");
+        }
+    }
+
+    #[test]
+    fn who_has_ended_does_not_live_in_its_group() {
+        for (stat, expected) in [
+            ("7 (sh) S 3 7 7 0", true),
+            ("7 (sh) R 3 7 7 0", true),
+            ("7 (a) Z 1 7) D 3 7 7", true),
+            ("7 (sh) Z 3 7 7 0", false),
+            ("7 (sh) X 3 7 7 0", false),
+            ("7 (sh) S 7 3 7 0", false),
+            ("7 (sh", false),
+            ("", false),
+        ] {
+            assert_eq!(lives_in(stat, 7), expected, "{stat}");
         }
     }
 

@@ -36,6 +36,8 @@ pub(super) struct Begin {
     pub(super) node: String,
     /// How containers are to be kept apart, if that is not the helper's choice.
     pub(super) isolation: Option<Isolation>,
+    /// How many descriptors a container may have by itself, and at most.
+    pub(super) descriptors: (Option<u64>, Option<u64>),
 }
 
 /// A program and how it is to run.
@@ -252,7 +254,7 @@ macro_rules! structures {
 }
 
 structures! {
-    Begin { folder, node, isolation }
+    Begin { folder, node, isolation, descriptors }
     Launch { command, env, working_dir, user, group, groups, limits }
     Limits { cpu_millis, memory_bytes }
     Mount { source, target, read_only }
@@ -328,6 +330,7 @@ mod tests {
                 folder: "/f".into(),
                 node: "n".into(),
                 isolation: Some(Isolation::User),
+                descriptors: (Some(1024), None),
             }),
             Request::Open {
                 sandbox: 1,

@@ -12,14 +12,15 @@ pub(super) fn make(path: &str, kind: &str) -> Result<PathBuf, String> {
     let found = fs::metadata(&path).ok().map(|found| found.file_type());
     let wrong = |what: &str| Err(format!("hostPath {} is no {what}", path.display()));
     match (kind, found) {
-        ("DirectoryOrCreate", None) => {
-            let is_missing = |path: &&Path| fs::symlink_metadata(path).is_err();
-            let missing: Vec<&Path> = path.ancestors().take_while(is_missing).collect();
-            for folder in missing.into_iter().rev() {
-                fs::create_dir(folder).map_err(|error| said("create", folder, &error))?;
-                set_mode(folder, 0o755)?;
-            }
-        }
+        ("DirectoryOrCreate", None) => make_folders(&path)?,
+        // A kubelet leaves it to the runtime, and those make a folder.
+        ("", None) => make_folders(&path).map_err(|why| {
+            format!(
+                "hostPath {} does not exist, and without a type it is made as by `type: \
+                 DirectoryOrCreate`: {why}; make it, or name a path where this user may",
+                path.display()
+            )
+        })?,
         ("FileOrCreate", None) => {
             let open = fs::OpenOptions::new().create(true).append(true).open(&path);
             open.map_err(|error| said("create", &path, &error))?;
@@ -34,4 +35,18 @@ pub(super) fn make(path: &str, kind: &str) -> Result<PathBuf, String> {
         (_, Some(_)) => {}
     }
     Ok(Path::to_path_buf(&path))
+}
+
+/// Makes a folder, and those above it that are missing.
+fn make_folders(path: &Path) -> Result<(), String> {
+    let is_missing = |path: &&Path| fs::symlink_metadata(path).is_err();
+    let missing: Vec<&Path> = path.ancestors().take_while(is_missing).collect();
+    if missing.is_empty() {
+        return Err(format!("{} is a link to something that does not exist", path.display()));
+    }
+    for folder in missing.into_iter().rev() {
+        fs::create_dir(folder).map_err(|error| said("create", folder, &error))?;
+        set_mode(folder, 0o755)?;
+    }
+    Ok(())
 }

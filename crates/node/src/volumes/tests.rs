@@ -314,3 +314,25 @@ fn modes_are_what_kubernetes_says_whatever_the_umask_is() {
         assert_eq!(found, expected, "{path}: {found:o}");
     }
 }
+
+#[test]
+fn a_host_path_without_a_type_is_made_if_it_is_missing() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let make = |name: &str, kind: &str| {
+        super::host_path::make(&folder.path().join(name).display().to_string(), kind)
+    };
+    let made = make("a/b", "").expect("it can be made");
+    assert!(made.is_dir());
+    assert_eq!(make("a/b", "").as_ref(), Ok(&made), "and is taken as it is");
+    fs::write(folder.path().join("file"), "").expect("a file");
+    assert!(make("file", "").is_ok_and(|path| path.is_file()));
+    let why = make("file/below", "").expect_err("a file has nothing below");
+    for part in ["file/below", "type: DirectoryOrCreate", "Not a directory"] {
+        assert!(why.contains(part), "{part}: {why}");
+    }
+    std::os::unix::fs::symlink("nowhere", folder.path().join("link")).expect("a link");
+    let why = make("link", "").expect_err("it leads nowhere");
+    assert!(why.contains("does not exist"), "{why}");
+    assert!(make("none", "Directory").is_err_and(|why| why.contains("does not exist")));
+    assert!(!folder.path().join("none").exists());
+}

@@ -14,14 +14,15 @@ use crate::ask::Asked;
 use crate::begun;
 use crate::calls::PodRef;
 use crate::container_spec::{Ingredients, container_spec};
+use crate::descriptors::explained;
 use crate::events::EventCall;
 use crate::field::Surroundings;
 use crate::hosts::PodNames;
-use crate::life::{Fact, NotStarted, ProbeKind};
-use crate::logs::{Pump, pipes};
+use crate::life::{Fact, LEAST_GRACE, NotStarted, ProbeKind};
+use crate::logs::{Pump, Writer, pipes};
 use crate::namespace_needs;
 use crate::path;
-use crate::runtime::{Container, ContainerSpec, RuntimeError, SandboxSpec};
+use crate::runtime::{Container, ContainerSpec, Ending, RuntimeError, SandboxSpec};
 use crate::security::pod_limits;
 use crate::sources::{Needs, Sources};
 use crate::termination;
@@ -128,8 +129,12 @@ impl Worker {
                 termination::message(&spec, message.as_deref(), has_failed, log)
             });
             let said = reading.await.expect("reading does not panic");
+            let is_lost = exit.ending == Ending::Lost;
             let end = termination::end(exit, container.started_at(), run, said);
-            Done::Fact(Fact::Ended { cell, end })
+            Done::Fact(match is_lost {
+                true => Fact::Lost { cell, end },
+                false => Fact::Ended { cell, end },
+            })
         });
     }
 
@@ -161,7 +166,7 @@ impl Worker {
     pub(super) fn pre_stop(&mut self, cell: usize) {
         let Some(asked) = self.asked(cell) else { return };
         let run = self.life.cells[cell].run;
-        let limit = self.grace.unwrap_or(self.life.plan.grace);
+        let limit = self.grace.unwrap_or(self.life.plan.grace).max(LEAST_GRACE);
         self.do_it(async move {
             let hook = asked.spec.lifecycle.as_ref().and_then(|it| it.pre_stop.clone());
             let answer = asked.hook(&hook.unwrap_or_default(), Some(limit)).await;
@@ -354,10 +359,9 @@ impl Start {
         let path = self.container.termination_message_path.as_deref().unwrap_or("");
         let has_message = shared.runtime.no_mounts().is_none() && !path.is_empty();
         let message = has_message.then(|| begun.clone());
-        let spec = self.describe(sources, message.clone()).await?;
-        let machine = |error: std::io::Error| later("CreateContainerError", error.to_string());
+        let (spec, writer) = self.describe(sources, message.clone()).await?;
+        let machine = |error: std::io::Error| later("CreateContainerError", explained(&error));
         let (output, inlets) = pipes().map_err(machine)?;
-        let writer = shared.logs.begin(&self.target, &self.container.name, self.run);
         let pump = Pump::start(inlets, writer, shared.logs.clock().clone()).map_err(machine)?;
         let sandbox = self.sandbox.read().await;
         let Some(sandbox) = sandbox.as_ref() else {
@@ -369,7 +373,7 @@ impl Start {
         let noted = begun.clone();
         let noting = tokio::task::spawn_blocking(move || begun::note(&noted));
         noting.await.expect("noting does not panic").map_err(|error| {
-            let why = format!("cannot create {}: {error}", begun.display());
+            let why = format!("cannot create {}: {}", begun.display(), explained(&error));
             later("CreateContainerError", why)
         })?;
         // The next one comes after this one was asked for, not after it was started.
@@ -409,12 +413,12 @@ impl Start {
         }
     }
 
-    /// What the runtime is asked for: a matter of files.
+    /// What the runtime is asked for, and where its output goes: a matter of files.
     async fn describe(
         &self,
         sources: Sources,
         message_file: Option<PathBuf>,
-    ) -> Result<ContainerSpec, NotStarted> {
+    ) -> Result<(ContainerSpec, Writer), NotStarted> {
         let this = self.clone();
         let describing = tokio::task::spawn_blocking(move || {
             let ingredients = Ingredients {
@@ -426,7 +430,8 @@ impl Start {
                 own_user: this.shared.own_user,
                 message_file,
             };
-            container_spec(&this.pod, &this.container, this.run, &ingredients)
+            let spec = container_spec(&this.pod, &this.container, this.run, &ingredients)?;
+            Ok((spec, this.shared.logs.begin(&this.target, &this.container.name, this.run)))
         });
         describing.await.expect("describing does not panic")
     }

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::{ConfigMap, Service};
+use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::Api;
-use kube::api::{Patch, PatchParams, PostParams};
-use serde_json::json;
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use serde_json::{Value, json};
 
 use crate::cluster::{Cluster, NAMESPACE, main, state_of, status_of};
 
@@ -242,55 +242,46 @@ async fn a_node_that_is_deleted_comes_back_within_seconds() {
 #[tokio::test(start_paused = true)]
 async fn hosts_files_follow_the_services_in_place() {
     let cluster = Cluster::new().await;
+    let slices: Api<EndpointSlice> = Api::namespaced(cluster.admin.clone(), NAMESPACE);
+    let slice = |name: &str, service: &str, endpoint: Value| -> EndpointSlice {
+        let slice = json!({
+            "metadata": {"name": name, "labels": {"kubernetes.io/service-name": service}},
+            "addressType": "IPv4", "ports": [], "endpoints": [endpoint],
+        });
+        serde_json::from_value(slice).expect("a slice")
+    };
+    let far = slice("far", "far", json!({"addresses": ["10.1.2.3"]}));
+    slices.create(&PostParams::default(), &far).await.expect("it can be made");
     let _node = cluster.start();
     cluster.script("p", "forever").await;
     cluster.wait_phase("p", "Running").await;
     let file = cluster.fake.sandboxes()[0].hosts_file.clone().expect("it has one");
     let inode = || std::os::unix::fs::MetadataExt::ino(&std::fs::metadata(&file).expect("there"));
     let before = inode();
-    let text = std::fs::read_to_string(&file).expect("it is text");
-    let address = cluster.fake.sandboxes()[0].address;
-    assert!(text.contains(&format!("{address}\tp\n")), "{text}");
-    let service = json!({
-        "metadata": {"name": "svc"},
-        "spec": {"clusterIP": "None", "selector": {"app": "a"}},
-    });
-    let service: Service = serde_json::from_value(service).expect("a service");
-    let services: Api<Service> = Api::namespaced(cluster.admin.clone(), NAMESPACE);
-    services.create(&PostParams::default(), &service).await.expect("it can be made");
-    let other = json!({
-        "metadata": {"name": "work-0-x", "labels": {"app": "a"}},
-        "spec": {"hostname": "work-0", "subdomain": "svc", "nodeName": "here",
-            "containers": [{"name": "main", "image": "i", "command": ["forever"]}]},
-    });
-    let other = serde_json::from_value(other).expect("a Pod");
-    cluster.pods().create(&PostParams::default(), &other).await.expect("it is valid");
-    cluster.wait_phase("work-0-x", "Running").await;
-    let slice = json!({
-        "metadata": {"name": "s", "labels": {"kubernetes.io/service-name": "far"}},
-        "addressType": "IPv4", "ports": [], "endpoints": [{"addresses": ["10.1.2.3"]}],
-    });
-    let slice: EndpointSlice = serde_json::from_value(slice).expect("a slice");
-    let slices: Api<EndpointSlice> = Api::namespaced(cluster.admin.clone(), NAMESPACE);
-    slices.create(&PostParams::default(), &slice).await.expect("it can be made");
-    tokio::time::sleep(Duration::from_secs(1)).await;
-    let text = std::fs::read_to_string(&file).expect("it is text");
-    let address = cluster.fake.sandboxes()[1].address;
-    let name = format!("{address}\twork-0.svc\twork-0.svc.default\twork-0.svc.default.svc\t");
-    assert!(text.contains(&name) && text.contains("10.1.2.3\tfar\t"), "{text}");
-    assert_eq!(inode(), before);
-    for (label, is_named) in [("b", false), ("a", true)] {
-        let patch = Patch::Merge(json!({"metadata": {"labels": {"app": label}}}));
-        let patched = cluster.pods().patch("work-0-x", &PatchParams::default(), &patch).await;
-        patched.expect("labels can be changed");
+    let text = async || {
         tokio::time::sleep(Duration::from_secs(1)).await;
-        let text = std::fs::read_to_string(&file).expect("it is text");
-        assert_eq!(text.contains("work-0.svc"), is_named, "{text}");
+        std::fs::read_to_string(&file).expect("it is text")
+    };
+    let address = cluster.fake.sandboxes()[0].address;
+    let found = text().await;
+    assert!(found.contains(&format!("{address}\tp\n")), "{found}");
+    assert!(found.contains("10.1.2.3\tfar\t"), "{found}");
+    // As the cluster writes it for a Pod of this node.
+    let endpoint = |is_ready: bool| json!({"addresses": [address], "hostname": "work-0", "conditions": {"ready": is_ready}});
+    let near = slice("near", "svc", endpoint(true));
+    slices.create(&PostParams::default(), &near).await.expect("it can be made");
+    let name = format!("{address}\twork-0.svc\twork-0.svc.default\twork-0.svc.default.svc\t");
+    let found = text().await;
+    assert!(found.contains(&name), "{found}");
+    for is_ready in [false, true] {
+        let patch = Patch::Merge(json!({"endpoints": [endpoint(is_ready)]}));
+        let patched = slices.patch("near", &PatchParams::default(), &patch).await;
+        patched.expect("a slice can be changed");
+        let found = text().await;
+        assert_eq!(found.contains(&name), is_ready, "{found}");
     }
-    cluster.delete("work-0-x", None).await;
-    slices.delete("s", &Default::default()).await.expect("it can be deleted");
-    tokio::time::sleep(Duration::from_secs(1)).await;
-    let text = std::fs::read_to_string(&file).expect("it is text");
-    assert!(!text.contains("work-0") && !text.contains("far"), "{text}");
+    slices.delete("near", &DeleteParams::default()).await.expect("it can go");
+    let found = text().await;
+    assert!(!found.contains("work-0") && found.contains("10.1.2.3\tfar\t"), "{found}");
     assert_eq!(inode(), before);
 }

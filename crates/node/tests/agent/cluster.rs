@@ -1,7 +1,7 @@
 //! An API server and a node in one process.
 
 use std::pin::Pin;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -39,6 +39,8 @@ pub(crate) struct Cluster {
     calls: Arc<Mutex<Vec<String>>>,
     /// How many of the next writes of the node get no true answer.
     faults: Arc<AtomicUsize>,
+    /// Whether what the node says of Pods is refused.
+    refuses: Arc<AtomicBool>,
 }
 
 impl Cluster {
@@ -77,6 +79,7 @@ impl Cluster {
             clock,
             calls: Arc::default(),
             faults: Arc::default(),
+            refuses: Arc::default(),
         }
     }
 
@@ -99,7 +102,12 @@ impl Cluster {
     pub(crate) fn start_on(&self, runtime: Arc<dyn Runtime>, options: Options) -> Node {
         let inner = self.still.around(self.server.local(Identity::node(NODE)));
         let client = Client::new(
-            Noted { inner, calls: self.calls.clone(), faults: self.faults.clone() },
+            Noted {
+                inner,
+                calls: self.calls.clone(),
+                faults: self.faults.clone(),
+                refuses: self.refuses.clone(),
+            },
             NAMESPACE,
         );
         Node::start(client, runtime, options)
@@ -108,6 +116,11 @@ impl Cluster {
     /// The next so many writes of the node about Pods are done, and answered with a failure.
     pub(crate) fn lose_answers(&self, count: usize) {
         self.faults.store(count, Ordering::Relaxed);
+    }
+
+    /// From now on what the node says of Pods is refused.
+    pub(crate) fn refuse_statuses(&self) {
+        self.refuses.store(true, Ordering::Relaxed);
     }
 
     /// How many calls of the node begin and end so.
@@ -251,6 +264,7 @@ struct Noted<S> {
     inner: S,
     calls: Arc<Mutex<Vec<String>>>,
     faults: Arc<AtomicUsize>,
+    refuses: Arc<AtomicBool>,
 }
 
 impl<S, B, R> Service<Request<B>> for Noted<S>
@@ -268,7 +282,11 @@ where
         self.inner.poll_ready(context)
     }
 
-    fn call(&mut self, request: Request<B>) -> Self::Future {
+    fn call(&mut self, mut request: Request<B>) -> Self::Future {
+        if self.refuses.load(Ordering::Relaxed) && request.uri().path().ends_with("/status") {
+            // The server does not take a patch of no kind.
+            request.headers_mut().remove(http::header::CONTENT_TYPE);
+        }
         let path = request.uri().path();
         let is_write = request.method() != http::Method::GET && path.contains("/pods/");
         let take = |left: usize| left.checked_sub(1);

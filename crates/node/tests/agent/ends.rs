@@ -45,7 +45,7 @@ async fn a_second_deletion_may_shorten_the_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pod_that_is_forced_out_of_the_api_is_killed_at_once() {
+async fn a_pod_that_is_forced_out_of_the_api_has_two_seconds_left() {
     let cluster = Cluster::new().await;
     let _node = cluster.start();
     cluster.script("p", "stubborn").await;
@@ -53,7 +53,8 @@ async fn a_pod_that_is_forced_out_of_the_api_is_killed_at_once() {
     cluster.delete("p", Some(0)).await;
     cluster.script("q", "sleep 5 exit 0").await;
     cluster.wait_phase("q", "Succeeded").await;
-    assert_eq!(cluster.fake.history()[1..3], ["Kill main", "end main 137"]);
+    let took = cluster.fake.at("Kill main") - cluster.fake.at("Terminate main");
+    assert!((1.9..2.5).contains(&took), "{took}");
     // Nothing of them is left, once the last of them has been cleared up after.
     let pods = cluster.folder.path().join("pods");
     let left = || std::fs::read_dir(&pods).expect("a folder").count();
@@ -114,7 +115,7 @@ async fn a_hook_runs_before_the_signal_and_within_the_grace() {
     let _node = cluster.start();
     let mut quick = container("quick", "forever");
     quick["lifecycle"] = json!({"preStop": {"exec": {"command": ["take", "3"]}}});
-    let mut slow = container("slow", "forever");
+    let mut slow = container("slow", "stubborn");
     slow["lifecycle"] = json!({"preStop": {"exec": {"command": ["take", "300"]}}});
     cluster.create("p", json!({"containers": [quick, slow]})).await;
     cluster.wait_phase("p", "Running").await;
@@ -122,8 +123,10 @@ async fn a_hook_runs_before_the_signal_and_within_the_grace() {
     cluster.wait_gone("p").await;
     let hooked = cluster.fake.at("Terminate quick") - cluster.fake.at("exec quick take 3");
     assert!((2.9..3.5).contains(&hooked), "{hooked}");
-    let killed = cluster.fake.at("Kill slow") - cluster.fake.at("exec slow take 300");
-    assert!((9.5..12.5).contains(&killed), "{killed}");
+    let hooked = cluster.fake.at("Terminate slow") - cluster.fake.at("exec slow take 300");
+    assert!((9.9..10.5).contains(&hooked), "{hooked}");
+    let killed = cluster.fake.at("Kill slow") - cluster.fake.at("Terminate slow");
+    assert!((1.9..2.5).contains(&killed), "{killed}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -152,6 +155,19 @@ async fn a_write_whose_answer_is_lost_is_made_again() {
     cluster.delete("p", None).await;
     cluster.wait_gone("p").await;
     assert_eq!(cluster.fake.history().iter().filter(|it| *it == "start main").count(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_whose_last_status_is_refused_can_be_deleted() {
+    let cluster = Cluster::new().await;
+    let _node = cluster.start();
+    cluster.script("p", "forever").await;
+    cluster.wait_phase("p", "Running").await;
+    cluster.refuse_statuses();
+    cluster.delete("p", None).await;
+    cluster.wait_gone("p").await;
+    assert_eq!(cluster.count("DELETE", "/p"), 1);
+    assert!(cluster.fake.history().contains(&"end main 143".to_owned()));
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,5 +1,5 @@
 //! A runtime whose containers do what their command says: `sleep 5 exit 1`, `forever`,
-//! `stubborn`, `say hello exit 0`.
+//! `stubborn`, `say hello exit 0`, `sleep 3 vanish`.
 
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -189,6 +189,7 @@ async fn live(
                 }
                 "say" => writeln!(stdout, "{}", next()).expect("somebody listens"),
                 "exit" => return Ending::Code(next().parse().expect("a code")),
+                "vanish" => return Ending::Lost,
                 _ => std::future::pending().await,
             }
         }

@@ -20,8 +20,8 @@ async fn a_short_pod_costs_one_status_write_and_no_other_call() {
     }
     assert_eq!(cluster.count("PATCH", "/status") - cluster.count("PATCH", "/here/status"), PODS);
     assert_eq!(cluster.count("DELETE", ""), 0);
-    // A look at the node, and watches of it, of Pods, of services and of their addresses.
-    assert_eq!(cluster.count("GET", ""), 5);
+    // A look at the node, and watches of it, of Pods and of the addresses of services.
+    assert_eq!(cluster.count("GET", ""), 4);
     let addresses: std::collections::HashSet<_> =
         cluster.fake.sandboxes().into_iter().map(|it| it.address).collect();
     assert_eq!(addresses.len(), PODS);

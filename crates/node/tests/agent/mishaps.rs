@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::{Value, json};
 
-use crate::cluster::{Cluster, main, phase, state_of, status_of};
+use crate::cluster::{Cluster, condition, container, main, phase, state_of, status_of};
 
 fn address(pod: &Pod) -> String {
     pod.status.as_ref().and_then(|status| status.pod_ip.clone()).expect("it has an address")
@@ -56,6 +56,29 @@ async fn a_pod_whose_worker_fails_has_failed_and_nothing_of_it_is_left() {
     cluster.wait_gone("p").await;
     let folder = cluster.folder.path().join("pods").join(pod.metadata.uid.expect("it has one"));
     assert!(!folder.exists());
+    cluster.script("next", "exit 0").await;
+    cluster.wait_phase("next", "Succeeded").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_whose_runtime_is_lost_has_failed_by_disruption_and_the_next_one_runs() {
+    let cluster = Cluster::new().await;
+    let _node = cluster.start();
+    // Neither a policy of its own nor a rule starts it again: it has not failed by itself.
+    let spec = json!({"restartPolicy": "Always",
+        "initContainers": [container("init", "exit 0")],
+        "containers": [container("lost", "sleep 5 vanish"), container("other", "stubborn"),
+            container("done", "exit 3")]});
+    cluster.create("p", spec).await;
+    let pod = cluster.wait_phase("p", "Failed").await;
+    let status = pod.status.clone().expect("it has one");
+    assert_eq!(status.reason.as_deref(), Some("Terminated"));
+    assert_eq!(condition(&pod, "DisruptionTarget"), "True TerminationByKubelet");
+    assert_eq!(state_of(&pod, "init"), "terminated Completed 0");
+    assert_eq!(state_of(&pod, "lost"), "terminated ContainerStatusUnknown 137");
+    assert_eq!(state_of(&pod, "done"), "terminated Error 3");
+    let count = |what: &str| cluster.fake.history().iter().filter(|it| *it == what).count();
+    assert_eq!(count("start lost"), 1, "{:?}", cluster.fake.history());
     cluster.script("next", "exit 0").await;
     cluster.wait_phase("next", "Succeeded").await;
 }

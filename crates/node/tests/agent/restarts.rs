@@ -90,6 +90,7 @@ async fn a_rule_may_start_all_containers_again() {
             "start watcher",
             "start worker",
             "end watcher 42",
+            "Terminate worker",
             "Kill worker",
             "end worker 137",
             "start init",

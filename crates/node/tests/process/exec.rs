@@ -107,6 +107,34 @@ fn who_holds_its_output_is_not_waited_for() {
     });
 }
 
+/// A process of its group that has ended, of which its parent, who has left the group, takes no
+/// note.
+#[test]
+fn who_has_ended_and_is_forgotten_by_its_parent_is_not_waited_for() {
+    in_each_setting(async |node| {
+        let sandbox = node.sandbox().await;
+        let started = start(&*sandbox, "exec sleep 1000").await;
+        let (left, stays) = (unique(), unique());
+        let script = format!(
+            "sleep {stays} & (true & exec setsid sleep {left}) &\n\
+             while read -r _ _ _ _ group _ < /proc/$!/stat && [ $group = $$ ]; do :; done; echo done"
+        );
+        let began = std::time::Instant::now();
+        let outcome =
+            started.container.exec(command(&["sh", "-c", &script]), None, 100).await.unwrap();
+        assert_eq!(outcome, self::outcome(Ending::Code(0), "done\n"));
+        assert!(began.elapsed() < Duration::from_secs(9), "it is not waited for: {began:?}");
+        assert_eq!(who_has(&stays), [] as [i32; 0], "nobody of the group is left");
+        // And the next one runs as if nothing had been.
+        let next = started.container.exec(command(&["true"]), None, 100).await.unwrap();
+        assert_eq!(next, self::outcome(Ending::Code(0), ""));
+        started.container.signal(Signal::Kill);
+        started.end().await;
+        assert_eq!(who_has(&left), [] as [i32; 0]);
+        sandbox.close().await;
+    });
+}
+
 #[test]
 fn it_ends_with_its_container() {
     in_each_setting(async |node| {

@@ -80,8 +80,10 @@ fn when_the_helper_is_killed_its_containers_are_and_a_new_one_takes_over() {
         let helper = helper_of(node);
         kill(helper);
         let exit = started.container.wait().await;
-        assert_eq!(exit.ending, Ending::Signal(9));
+        assert_eq!(exit.ending, Ending::Lost);
         assert_eq!(who_has(&unique), [] as [i32; 0]);
+        let beside = started.container.exec(vec!["true".into()], None, 0).await;
+        assert!(beside.unwrap_err().to_string().contains("the process helper has ended"));
         // The same sandbox, in another helper.
         let (exit, _) = start(&*sandbox, "exit 6").await.end().await;
         assert_eq!(exit.ending, Ending::Code(6));
@@ -110,7 +112,7 @@ fn when_a_keeper_is_killed_so_is_what_it_kept() {
 }
 
 #[test]
-fn what_may_have_begun_when_the_helper_was_killed_has_been_started_and_killed() {
+fn what_may_have_begun_when_the_helper_was_killed_has_been_started_and_lost() {
     in_each_setting(async |node| {
         let sandbox = node.sandbox().await;
         let helper = helper_of(node);
@@ -123,7 +125,7 @@ fn what_may_have_begun_when_the_helper_was_killed_has_been_started_and_killed() 
             kill(helper);
         };
         let (started, ()) = tokio::join!(starting, killing);
-        assert_eq!(started.end().await.0.ending, Ending::Signal(9));
+        assert_eq!(started.end().await.0.ending, Ending::Lost);
         sandbox.close().await;
     });
 }

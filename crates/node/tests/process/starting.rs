@@ -1,8 +1,11 @@
 //! What a container starts with, how it ends by itself, and what cannot start.
 
-use stint_node::{Ending, RuntimeError};
+use stint_node::{Ending, Mount, RuntimeError};
 
-use crate::kit::{container_spec, in_each_setting, is_root, start, start_spec, start_with};
+use crate::kit::{
+    container_spec, in_each_namespace, in_each_setting, is_root, mount, start, start_spec,
+    start_with,
+};
 
 #[test]
 fn the_way_a_container_ends_is_told() {
@@ -155,6 +158,36 @@ fn a_program_that_cannot_run_is_an_error_of_the_start() {
         let (exit, _) = start(&*sandbox, "exit 7").await.end().await;
         assert_eq!(exit.ending, Ending::Code(7));
         sandbox.close().await;
+    });
+}
+
+#[test]
+fn a_working_directory_is_made_in_a_volume_and_nowhere_else() {
+    in_each_namespace(async |node| {
+        let (volume, outside) = (node.volume("volume"), node.volume("outside"));
+        std::os::unix::fs::symlink(&outside, volume.join("out")).unwrap();
+        let run = async |dir: &str, read_only: bool| {
+            let sandbox = node.sandbox().await;
+            let started = start_with(&*sandbox, "pwd", |spec| {
+                spec.mounts = vec![Mount { read_only, ..mount(&volume, "/stint-work") }];
+                spec.working_dir = Some(dir.into());
+            })
+            .await;
+            let said = match started {
+                Ok(started) => started.end().await.1,
+                Err(error) => error.to_string(),
+            };
+            sandbox.close().await;
+            said
+        };
+        assert_eq!(run("/stint-work/a/b", false).await, "/stint-work/a/b\n");
+        assert!(volume.join("a/b").is_dir());
+        for (dir, read_only) in [("/stint-work/c", true), ("/stint-nowhere", false)] {
+            let said = run(dir, read_only).await;
+            assert!(said.contains(dir) && said.contains("mount a volume there"), "{said}");
+        }
+        assert!(run("/stint-work/out/d", false).await.contains("no such file or directory"));
+        assert!(!outside.join("d").exists(), "the machine's own folders stay as they are");
     });
 }
 

@@ -9,10 +9,12 @@ use stint_api::index_set::IndexSet;
 use thiserror::Error;
 use tokio::time::sleep;
 
+use super::change::says_otherwise;
 use super::manifests::{Beside, Manifests, Written};
 use super::overrides::left_out;
-use crate::calls::{CallError, Calls};
-use crate::progress::completions;
+use crate::calls::{CallError, Calls, JOB_PODS};
+use crate::pod_sight::{PodSight, Stage};
+use crate::progress::{completions, is_indexed};
 
 /// How often it is looked whether an old Job is gone.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
@@ -58,6 +60,8 @@ pub(crate) struct Made {
     pub(crate) preset: IndexSet,
     /// What to say about it.
     pub(crate) note: Option<String>,
+    /// The Pods that had ended before.
+    pub(crate) earlier_pods: Vec<PodSight>,
 }
 
 /// Makes everything that Jobs may need.
@@ -149,6 +153,7 @@ pub(crate) async fn make_job(
         }
     };
     if let (Some(old), Some(name)) = (old, &name) {
+        let path = format!("{folder}/{name}");
         let is_true = |kind: &str| {
             let conditions = old["status"]["conditions"].as_array();
             conditions.into_iter().flatten().any(|it| it["type"] == kind && it["status"] == "True")
@@ -160,21 +165,51 @@ pub(crate) async fn make_job(
                            leave out --only-indexes";
                 return Err(unfit(why.to_owned()));
             }
-            let note = format!("Job {name} goes on where an earlier run left it");
-            return Ok(Made { job: typed(old), preset: IndexSet::new(), note: Some(note) });
+            let mut note = format!("Job {name} goes on where an earlier run left it");
+            let mut spec = object(job)["spec"].take();
+            // A run that was killed may have left it so.
+            spec["suspend"] = json!(false);
+            if !says_otherwise(&spec, &old["spec"]) {
+                return Made::again(calls, old, note).await.map_err(refused);
+            }
+            note += ", with what its manifest says now";
+            return match calls.merge(&path, &json!({"spec": spec})).await {
+                Ok(new) => Made::again(calls, new, note).await.map_err(refused),
+                Err(source) if source.is_invalid() => Err(unfit(format!(
+                    "is left unfinished by an earlier run, and its manifest now says what cannot \
+                     be changed on the way: {source}; go on with the manifest as it was, or begin \
+                     anew in another --data-dir"
+                ))),
+                Err(source) => Err(refused(source)),
+            };
         }
-        if is_complete && matches!(wanted, Wanted::NotCompleted) {
-            let note = format!("Job {name} is Complete: there is nothing to run again");
-            return Ok(Made { job: typed(old), preset: IndexSet::new(), note: Some(note) });
+        let before = old["spec"]["completions"].as_u64().unwrap_or(0);
+        let has_grown = is_indexed(job) && u64::from(completions(job)) > before;
+        if is_complete && matches!(wanted, Wanted::NotCompleted) && !has_grown {
+            let mut note = format!("Job {name} is Complete: there is nothing to run again");
+            if says_otherwise(&object(job)["spec"], &old["spec"]) {
+                note += "; its manifest has changed since: leave out --retry-failed to run it anew";
+            }
+            return Made::again(calls, old, note).await.map_err(refused);
         }
-        let path = format!("{folder}/{name}");
         calls.delete(&path).await.map_err(refused)?;
         while calls.get(&path).await.map_err(refused)?.is_some() {
             sleep(LOOK_AGAIN).await;
         }
     }
     let made = create(calls, &folder, job, &preset).await.map_err(refused)?;
-    Ok(Made { job: typed(made), preset, note: None })
+    Ok(Made { job: typed(made), preset, note: None, earlier_pods: Vec::new() })
+}
+
+impl Made {
+    /// One that was there already.
+    async fn again(calls: &Calls, job: Value, note: String) -> Result<Self, CallError> {
+        let uid = job["metadata"]["uid"].as_str().unwrap_or_default();
+        let mut earlier_pods: Vec<PodSight> = calls.list(&format!("{JOB_PODS}%3D{uid}")).await?;
+        earlier_pods.retain(|pod| matches!(pod.stage(), Stage::Succeeded | Stage::Failed));
+        let note = Some(note);
+        Ok(Made { job: typed(job), preset: IndexSet::new(), note, earlier_pods })
+    }
 }
 
 /// Makes a Job of which some indexes are completed. It is suspended until its status says so,
@@ -185,7 +220,7 @@ async fn create(
     job: &Job,
     preset: &IndexSet,
 ) -> Result<Value, CallError> {
-    let mut object = serde_json::to_value(job).expect("Kubernetes types serialise to JSON");
+    let mut object = object(job);
     if preset.is_empty() {
         return calls.create(folder, &object).await;
     }
@@ -197,6 +232,10 @@ async fn create(
         json!({"status": {"completedIndexes": preset.to_string(), "succeeded": preset.count()}});
     calls.merge(&format!("{path}/status"), &status).await?;
     calls.merge(&path, &json!({"spec": {"suspend": false}})).await
+}
+
+fn object(job: &Job) -> Value {
+    serde_json::to_value(job).expect("Kubernetes types serialise to JSON")
 }
 
 /// The indexes of a new Job that an old one has completed.

@@ -68,6 +68,11 @@ impl JobLogs {
         (JobLogs { begun, over, runs, screen, is_left_out_told: false }, received)
     }
 
+    /// Leaves out what a Pod has printed that had ended before.
+    pub(crate) fn leave_out(&mut self, pod: &PodSight) {
+        self.over.insert(pod.uid());
+    }
+
     /// A Pod of a Job was seen, or was seen for the last time.
     pub(crate) fn observe(&mut self, pod: &PodSight, is_gone: bool, title: &str) {
         if is_gone {

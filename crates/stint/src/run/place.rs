@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 
 use stint_local::Storage;
 use stint_store::FileLock;
-use tempfile::TempDir;
 
 use super::summary::Logs;
-use crate::place::{PODS, PlaceError, STORE, remove_folder, take_folder, temporary_folder};
+use crate::place::{PODS, PlaceError, STORE, take_folder};
+use crate::temporary::Temporary;
 
 /// The logs within the folder of the node.
 const LOGS: &str = "logs";
@@ -18,13 +18,13 @@ pub(crate) enum Place {
     /// A data folder, and the lock on it.
     Data { folder: PathBuf, _lock: FileLock },
     /// A folder that is gone at the end.
-    Temporary(TempDir),
+    Temporary(Temporary),
 }
 
 impl Place {
     /// The data folder, or else a temporary one.
     pub(crate) fn choose(data: Option<&Path>) -> Result<Self, PlaceError> {
-        let Some(data) = data else { return Ok(Place::Temporary(temporary_folder()?)) };
+        let Some(data) = data else { return Ok(Place::Temporary(Temporary::new()?)) };
         let lock = take_folder(data)?;
         let folder = std::path::absolute(data).unwrap_or_else(|_| data.to_owned());
         Ok(Place::Data { folder, _lock: lock })
@@ -69,8 +69,7 @@ impl Place {
         let is_empty = fs::read_dir(&logs).map_or(true, |mut entries| entries.next().is_none());
         let moved = folder.path().join(LOGS);
         if !keeps_logs || is_empty || fs::rename(&logs, &moved).is_err() {
-            // Nobody can do more about what cannot be removed.
-            let _ = remove_folder(&folder.keep());
+            folder.remove();
             return Logs::Gone;
         }
         let folder = folder.keep();

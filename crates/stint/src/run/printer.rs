@@ -2,6 +2,7 @@
 //! thread of its own writes. What is not written stays in the log files until there is room.
 
 use std::io::{self, IsTerminal, Write};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
@@ -19,6 +20,8 @@ const LAST_LINES_TIME: Duration = Duration::from_secs(5);
 /// The thread that writes.
 pub(crate) struct Printer {
     state: watch::Receiver<State>,
+    /// Why not everything is written.
+    error: Arc<Mutex<Option<io::Error>>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,27 +43,33 @@ impl Printer {
     ) -> io::Result<Self> {
         let bars = bars.filter(|_| to_stderr || io::stdout().is_terminal());
         let (sender, state) = watch::channel(State::Idle);
+        let error: Arc<Mutex<Option<io::Error>>> = Arc::default();
+        let seen = error.clone();
         let write = move || {
             let mut batch = Vec::new();
             while lines.blocking_recv_many(&mut batch, BATCH) > 0 {
                 let text = batch.concat();
                 batch.clear();
                 sender.send_replace(State::Writing);
-                match &bars {
+                let put = match &bars {
                     Some(bars) => bars.suspend(|| put(&text, to_stderr)),
                     None => put(&text, to_stderr),
+                };
+                // The others are still tried: there may be room again.
+                if let Err(error) = put {
+                    seen.lock().expect("nobody panics here").get_or_insert(error);
                 }
                 sender.send_replace(State::Idle);
             }
             sender.send_replace(State::Over);
         };
         thread::Builder::new().name("printer".into()).spawn(write)?;
-        Ok(Printer { state })
+        Ok(Printer { state, error })
     }
 
     /// Waits for the last lines: as long as somebody reads them, or however long that takes if
-    /// `is_patient`.
-    pub(crate) async fn end(mut self, is_patient: bool) {
+    /// `is_patient`. Why some are not written, if there was a reason.
+    pub(crate) async fn end(mut self, is_patient: bool) -> Option<io::Error> {
         let all = async {
             loop {
                 let state = *self.state.borrow_and_update();
@@ -78,16 +87,21 @@ impl Printer {
             true => all.await,
             false => drop(timeout(LAST_LINES_TIME, all).await),
         }
+        self.error.lock().expect("nobody panics here").take()
     }
 }
 
-fn put(text: &[u8], to_stderr: bool) {
-    // Nobody may be listening; that is no reason to stop.
-    let _ = match to_stderr {
+fn put(text: &[u8], to_stderr: bool) -> io::Result<()> {
+    let written = match to_stderr {
         true => io::stderr().lock().write_all(text),
         false => {
             let mut out = io::stdout().lock();
             out.write_all(text).and_then(|()| out.flush())
         }
     };
+    match written {
+        // Nobody is listening any more, as behind `head`; that is no reason to stop.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        written => written,
+    }
 }

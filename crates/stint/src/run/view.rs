@@ -1,5 +1,6 @@
 //! What is shown while Jobs run: bars on a terminal, a line for each change elsewhere.
 
+use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -8,7 +9,7 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use super::screen::Screen;
 use crate::printable::{MAX_MESSAGE_CHARS, printable};
 use crate::progress::{Change, Progress};
-use crate::words;
+use crate::words::{self, Counts};
 
 /// Most Jobs with a bar of their own: what fits on a small terminal.
 const MAX_BARS: usize = 12;
@@ -25,6 +26,43 @@ const MAX_TAIL_LINES: usize = 3;
 
 /// Most characters of a log line beneath the bars.
 const MAX_TAIL_CHARS: usize = 100;
+
+/// How much of a line its parts have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Layout {
+    title: usize,
+    /// None: there is no room for one.
+    bar: usize,
+    /// Whether counts are told in as few words as possible.
+    is_short: bool,
+}
+
+impl Layout {
+    /// For a terminal of so many columns.
+    fn of(columns: u16) -> Self {
+        match columns {
+            0..60 => Layout { title: 10, bar: 0, is_short: true },
+            60..120 => Layout { title: 20, bar: 8, is_short: true },
+            120.. => Layout { title: 30, bar: 16, is_short: false },
+        }
+    }
+
+    fn of_terminal() -> Self {
+        let size = rustix::termios::tcgetwinsize(io::stderr());
+        Self::of(size.map_or(80, |size| size.ws_col))
+    }
+
+    fn template(self) -> String {
+        match self.bar {
+            0 => "{prefix} {wide_msg}".to_owned(),
+            width => format!("{{prefix}} [{{bar:{width}}}] {{wide_msg}}"),
+        }
+    }
+
+    fn counts(self, counts: &Counts) -> String {
+        if self.is_short { words::short_counts(counts) } else { words::counts(counts) }
+    }
+}
 
 /// Where progress is shown.
 pub(crate) enum View {
@@ -100,6 +138,7 @@ impl View {
 /// Bars on a terminal.
 pub(crate) struct Live {
     all: MultiProgress,
+    layout: Layout,
     bars: Arc<Bars>,
     screen: Screen,
 }
@@ -115,12 +154,14 @@ impl Live {
     fn new(progress: &Progress, screen: Screen) -> Self {
         let all = MultiProgress::with_draw_target(ProgressDrawTarget::stderr_with_hz(10));
         let shown = progress.jobs().iter().take(MAX_BARS);
-        let width = shown.clone().map(|job| job.title.chars().count()).max().unwrap_or(0).min(30);
+        let layout = Layout::of_terminal();
+        let longest = shown.clone().map(|job| job.title.chars().count()).max().unwrap_or(0);
+        let width = longest.min(layout.title);
         let jobs = shown
             .map(|job| {
                 let bar = all.add(ProgressBar::new(job.counts().total.unwrap_or(0)));
-                bar.set_style(style("{prefix} [{bar:16}] {wide_msg}").progress_chars("=> "));
-                bar.set_prefix(format!("{:<width$}", printable(&job.title, 30)));
+                bar.set_style(style(&layout.template()).progress_chars("=> "));
+                bar.set_prefix(format!("{:<width$}", printable(&job.title, layout.title)));
                 bar
             })
             .collect();
@@ -131,7 +172,7 @@ impl Live {
         };
         let failure = line();
         let tail = (0..MAX_TAIL_LINES).map(|_| line()).collect();
-        Live { all, bars: Arc::new(Bars { jobs, failure, tail }), screen }
+        Live { all, layout, bars: Arc::new(Bars { jobs, failure, tail }), screen }
     }
 
     fn draw(&self, progress: &Progress, tail: &[String], now: Instant) {
@@ -141,7 +182,7 @@ impl Live {
                 let (counts, elapsed) = (job.counts(), job.elapsed(now));
                 let pace = words::pace(&job.counts_of_this_run(), elapsed);
                 let pace = pace.map(|pace| format!(", {pace}")).unwrap_or_default();
-                let (counted, time) = (words::counts(&counts), words::time(elapsed));
+                let (counted, time) = (self.layout.counts(&counts), words::time(elapsed));
                 (counts.done, format!("{counted}{pace}, {time}"))
             })
             .collect();
@@ -277,6 +318,21 @@ mod tests {
             })
             .collect();
         assert_eq!(told, [1, 3, 7, 15, 31, 61, 91]);
+    }
+
+    #[test]
+    fn narrow_terminals_have_room_for_what_matters() {
+        let counts =
+            Counts { total: Some(5000), done: 1234, failed: 12, running: 32, waiting: Some(3722) };
+        let pace = words::pace(&counts, Duration::from_secs(10)).expect("some are done");
+        for (columns, needs) in [(40, "1234/5000, 12 failed"), (80, &*pace), (120, "32 running")] {
+            let layout = Layout::of(columns);
+            let around = layout.title + 1 + if layout.bar == 0 { 0 } else { layout.bar + 3 };
+            let message = format!("{}, {pace}", layout.counts(&counts));
+            let room = usize::from(columns) - around;
+            let shown: String = message.chars().take(room).collect();
+            assert!(shown.contains(needs), "{columns}: {shown}");
+        }
     }
 
     #[test]

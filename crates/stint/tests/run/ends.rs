@@ -1,6 +1,6 @@
 //! How runs end: exit codes, summaries, objects, and what is left behind.
 
-use crate::kit::{Bench, example, indexed};
+use crate::kit::{Bench, ended, example, indexed};
 
 #[test]
 fn the_blogs_failing_indexes_end_as_the_blog_says() {
@@ -119,6 +119,19 @@ fn every_run_of_a_container_is_shown_and_counted_as_a_retry() {
     let runs = "[again/0] run 1\n[again/0] run 2\n[again/0] run 3\n";
     assert_eq!(ended.stdout, runs, "{}", ended.stderr);
     assert!(ended.stderr.contains("1 succeeded, 0 failed; 2 retries\n"), "{}", ended.stderr);
+}
+
+#[test]
+fn output_that_cannot_be_written_is_an_error() {
+    let bench = Bench::new();
+    let full = || std::fs::File::options().write(true).open("/dev/full").expect("Linux has it");
+    for arguments in [["--logs", "-q"], ["-o", "json"]] {
+        let mut command = bench.command(&arguments);
+        let child = command.arg(example("hello.yaml")).stdout(full()).spawn().expect("it starts");
+        let ended = ended(child);
+        assert_eq!(ended.code, Some(3), "{ended:?}");
+        assert!(ended.stderr.contains("cannot write to standard output: "), "{}", ended.stderr);
+    }
 }
 
 #[test]

@@ -25,6 +25,7 @@ fn what_failed_is_run_again_and_nothing_else() {
     let data = bench.path("data");
     let first = bench.run(&["--data-dir", &data, "--retry-failed", &file]);
     assert_eq!(first.code, Some(2), "{first:?}");
+    assert!(!std::fs::exists(&data).expect("it can be looked for"), "a folder was made for it");
     let failed = bench.run(&["--data-dir", &data, "--set", "BAD=4", &file]);
     assert_eq!(failed.code, Some(1), "{failed:?}");
     assert!(failed.stderr.contains("--retry-failed"), "{}", failed.stderr);
@@ -33,7 +34,14 @@ fn what_failed_is_run_again_and_nothing_else() {
     let over = bench.run(&["--data-dir", &data, "--retry-failed", "-o", "json", &file]);
     assert_eq!(over.code, Some(0), "{over:?}");
     assert_eq!(over.json()["status"]["succeeded"], 6);
-    assert!(over.stderr.contains("nothing to run again"), "{}", over.stderr);
+    assert!(over.stderr.contains("nothing to run again\n"), "{}", over.stderr);
+    // Another manifest is another matter.
+    let file = bench.file("job.yaml", &indexed("again", 6, "", "echo changed"));
+    let changed = bench.run(&["--data-dir", &data, "--retry-failed", &file]);
+    assert!(changed.stderr.contains("its manifest has changed since"), "{}", changed.stderr);
+    let file = bench.file("job.yaml", &indexed("again", 8, "", "echo grown"));
+    let grown = bench.run(&["--data-dir", &data, "--retry-failed", "--logs", &file]);
+    assert_eq!(grown.lines(), ["[again/6] grown", "[again/7] grown"], "{grown:?}");
 }
 
 #[test]

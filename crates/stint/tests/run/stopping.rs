@@ -73,12 +73,44 @@ fn a_run_that_was_stopped_goes_on_in_its_data_folder() {
     assert_eq!(ended.code, Some(130), "{ended:?}");
     assert!(ended.stderr.contains("goes on from here\n"), "{}", ended.stderr);
     bench.file("gate", "");
-    let ended = bench.run(&["--data-dir", &data, "-o", "json", &file]);
+    let ended = bench.run(&["--data-dir", &data, "--logs", &file]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert!(ended.stderr.contains("goes on where an earlier run left it"), "{}", ended.stderr);
+    // What the earlier run has told is not told again, and what it stopped did not fail.
+    assert_eq!(ended.stdout, "[goes-on/1] done\n", "{}", ended.stderr);
+    assert!(!ended.stderr.contains("failed:"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("2 succeeded, 0 failed\n"), "{}", ended.stderr);
+    let ended = bench.run(&["--data-dir", &data, "--retry-failed", "-o", "json", &file]);
     let status = &ended.json()["status"];
     assert_eq!((&status["succeeded"], &status["completedIndexes"]), (&2.into(), &"0,1".into()));
     assert!(status["failed"].is_null(), "{status}");
+}
+
+#[test]
+fn a_manifest_may_change_before_a_run_goes_on_where_a_job_may() {
+    let bench = Bench::new();
+    let gate = bench.path("gate");
+    let script = format!("[ -e {gate} ] || {{ echo ready; sleep 3600; }}");
+    let job = indexed("changes", 2, "", &script);
+    let file = bench.file("job.yaml", &job);
+    let data = bench.path("data");
+    let run = bench.start(&["--data-dir", &data, &file], "ready");
+    run.signal(Signal::TERM);
+    assert_eq!(run.end().code, Some(130));
+    bench.file("gate", "");
+    bench.file("job.yaml", &job.replace("sleep 3600", "sleep 1"));
+    let refused = bench.run(&["--data-dir", &data, &file]);
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    for said in
+        ["unfinished by an earlier run", "spec.template", "field is immutable", "--data-dir"]
+    {
+        assert!(refused.stderr.contains(said), "{said}: {}", refused.stderr);
+    }
+    bench.file("job.yaml", &job.replace("parallelism: 8", "parallelism: 1"));
+    let ended = bench.run(&["--data-dir", &data, "-o", "json", &file]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert_eq!(ended.json()["spec"]["parallelism"], 1);
+    assert!(ended.stderr.contains("with what its manifest says now\n"), "{}", ended.stderr);
 }
 
 #[test]

@@ -18,7 +18,7 @@ fn a_terminal_shows_a_bar_and_the_latest_failure_and_then_the_summary() {
     let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("there are terminals");
     grantpt(&master).expect("it is ours");
     unlockpt(&master).expect("it is ours");
-    let size = Winsize { ws_row: 24, ws_col: 100, ws_xpixel: 0, ws_ypixel: 0 };
+    let size = Winsize { ws_row: 24, ws_col: 130, ws_xpixel: 0, ws_ypixel: 0 };
     tcsetwinsize(&master, size).expect("it is ours");
     let name = ptsname(&master, Vec::new()).expect("it has one");
     let path = Path::new(std::ffi::OsStr::from_bytes(name.to_bytes()));

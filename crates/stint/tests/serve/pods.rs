@@ -22,27 +22,75 @@ fn condition<'a>(job: &'a Value, kind: &str) -> Option<&'a Value> {
     conditions.iter().find(|condition| condition["type"] == kind && condition["status"] == "True")
 }
 
+/// The Job of the blog on backoffLimitPerIndex.
+const BLOG: &str = r#"
+apiVersion: batch/v1
+kind: Job
+metadata:
+  name: job-backoff-limit-per-index-execute-all
+spec:
+  completions: 8
+  parallelism: 2
+  completionMode: Indexed
+  backoffLimitPerIndex: 1
+  template:
+    spec:
+      restartPolicy: Never
+      containers:
+      - name: example
+        image: python
+        command:
+        - python3
+        - -c
+        - |
+          import os, sys, time
+          id = int(os.environ.get("JOB_COMPLETION_INDEX"))
+          if id == 1 or id == 2:
+            sys.exit(1)
+          time.sleep(1)
+"#;
+
 #[test]
-fn the_failing_indexes_of_the_blog_fail_alone() {
+fn the_walk_through_of_the_blog_shows_what_the_blog_shows() {
     let server = Server::with_node();
     let kubectl = Kubectl::new(&server);
-    let more = "  completions: 8\n  parallelism: 3\n  completionMode: Indexed\n  \
-                backoffLimitPerIndex: 1\n  maxFailedIndexes: 5\n";
-    // Index 1 always fails, index 2 too; each is tried twice.
-    let script = "test \"$JOB_COMPLETION_INDEX\" -ne 1 -a \"$JOB_COMPLETION_INDEX\" -ne 2";
-    kubectl.give(&job("blog", more, script), "create -f -");
-    kubectl.run("wait --for=condition=failed job/blog --timeout=120s");
-    let job = kubectl.json("get job blog -o json");
-    let status = &job["status"];
-    assert_eq!(status["completedIndexes"], "0,3-7", "{job}");
-    assert_eq!(status["failedIndexes"], "1,2", "{job}");
-    assert_eq!((&status["succeeded"], &status["failed"]), (&6.into(), &4.into()), "{job}");
-    assert_eq!(condition(&job, "Failed").expect("it has failed")["reason"], "FailedIndexes");
-    let kept = kubectl.json("get pods -l job-name=blog -o json");
-    let finalizers = |pod: &Value| pod["metadata"]["finalizers"].clone();
+    let name = "job-backoff-limit-per-index-execute-all";
+    kubectl.give(BLOG, "create -f -");
+    kubectl.run(&format!("wait --for=condition=failed job/{name} --timeout=120s"));
+
+    let table = kubectl.run(&format!("get pods -l job-name={name}"));
+    let rows: Vec<Vec<&str>> = table.lines().map(|row| row.split_whitespace().collect()).collect();
+    assert_eq!(rows[0], ["NAME", "READY", "STATUS", "RESTARTS", "AGE"], "{table}");
+    let shown: Vec<String> = rows[1..]
+        .iter()
+        .map(|row| {
+            let (of_index, random) = row[0].rsplit_once('-').expect("a name of a Pod");
+            assert_eq!(random.len(), 5, "{table}");
+            format!("{of_index} {}", row[1..row.len() - 1].join(" "))
+        })
+        .collect();
+    let expected = [0, 1, 1, 2, 2, 3, 4, 5, 6, 7].map(|index| {
+        let status = if matches!(index, 1 | 2) { "Error" } else { "Completed" };
+        format!("{name}-{index} 0/1 {status} 0")
+    });
+    assert_eq!(shown, expected, "{table}");
+
+    let yaml = kubectl.run(&format!("get jobs {name} -o yaml"));
+    let (_, status) = yaml.rsplit_once("\nstatus:\n").expect("it ends with a status");
+    for line in [
+        "completedIndexes: 0,3-7",
+        "failedIndexes: 1,2",
+        "succeeded: 6",
+        "failed: 4",
+        "message: Job has failed indexes",
+        "reason: FailedIndexes",
+        "type: Failed",
+    ] {
+        assert!(status.lines().any(|it| it.trim() == line), "{line}: {status}");
+    }
+    let kept = kubectl.json(&format!("get pods -l job-name={name}"));
     let kept = kept["items"].as_array().expect("a list");
-    assert_eq!(kept.len(), 10);
-    assert!(kept.iter().all(|pod| finalizers(pod).is_null()), "{kept:?}");
+    assert!(kept.iter().all(|pod| pod["metadata"]["finalizers"].is_null()), "{kept:?}");
 }
 
 #[test]

@@ -20,7 +20,7 @@ use crate::record::{self, State};
 use crate::{Revision, StoreError};
 use std::fs::{self, File};
 use std::hash::Hasher;
-use std::io;
+use std::io::{self, Read, Seek};
 use std::path::{Path, PathBuf};
 use xxhash_rust::xxh3::Xxh3Default;
 
@@ -42,7 +42,7 @@ pub(super) fn settle(
     let mut newest = None;
     let mut torn: Option<(PathBuf, usize)> = None;
     for path in journals {
-        let bytes = fs::read(&path).map_err(StoreError::io("read a journal"))?;
+        let bytes = read(&path).map_err(StoreError::io("read a journal"))?;
         let found = scan(&bytes, state_key);
         let clean = is_zero(&bytes[found.end..]);
         if let Some((path, end)) = &torn
@@ -91,6 +91,40 @@ fn find(database: &Path) -> io::Result<Vec<PathBuf>> {
     }
     journals.sort();
     Ok(journals.into_iter().map(|(_, path)| path).collect())
+}
+
+/// What is in a journal, but for zeros at its end that are not on the disk: fjall asks for the
+/// whole length of one at its beginning, and that takes longer to read than all the rest.
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let mut file = File::open(path)?;
+    let length = written(&file)?;
+    file.rewind()?;
+    let mut bytes = Vec::new();
+    file.take(length).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Where the last part of a file ends that is on the disk.
+#[cfg(target_os = "linux")]
+fn written(file: &File) -> io::Result<u64> {
+    use rustix::fs::{SeekFrom, seek};
+    use rustix::io::Errno;
+
+    let mut end = 0;
+    loop {
+        match seek(file, SeekFrom::Data(end)) {
+            Ok(data) => end = seek(file, SeekFrom::Hole(data))?,
+            Err(Errno::NXIO) => return Ok(end),
+            // A file system that does not tell.
+            Err(Errno::INVAL | Errno::OPNOTSUPP) => return Ok(file.metadata()?.len()),
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn written(file: &File) -> io::Result<u64> {
+    Ok(file.metadata()?.len())
 }
 
 fn cut(path: &Path, length: usize) -> io::Result<()> {
@@ -213,6 +247,22 @@ mod tests {
     fn a_whole_journal_is_left_alone_with_the_zeros_after_it() {
         let journal = [batch(2), batch(3), vec![0; 10_000]].concat();
         assert_eq!(settled(std::slice::from_ref(&journal), 3), Ok(vec![journal]));
+    }
+
+    #[test]
+    fn only_what_is_on_the_disk_is_read() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("0.jnl");
+        fs::write(&path, batch(2)).expect("there is room");
+        let file = File::options().write(true).open(&path).expect("it is there");
+        file.set_len(64 << 20).expect("it takes no room");
+        let bytes = read(&path).expect("it is there");
+        assert!(bytes.len() < 1 << 20, "{} bytes were read", bytes.len());
+        assert!(bytes.starts_with(&batch(2)) && is_zero(&bytes[batch(2).len()..]));
+        // What comes after a hole is read, too.
+        std::os::unix::fs::FileExt::write_at(&file, b"torn", 32 << 20).expect("there is room");
+        let bytes = read(&path).expect("it is there");
+        assert!(!is_zero(&bytes[batch(2).len()..]));
     }
 
     #[test]

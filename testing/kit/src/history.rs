@@ -4,33 +4,45 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use futures_util::StreamExt;
-use http::Request;
+use jiff::Timestamp;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
 use kube::Client;
 use kube::core::WatchEvent;
+use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use crate::cluster::{end, is_tracked};
-use crate::driver::Place;
+use crate::fate::Place;
+use crate::follow::follow;
+use crate::job::{end, is_tracked};
 
 /// What became of a Pod.
 #[derive(Clone, Debug)]
-pub(crate) struct Life {
-    pub(crate) name: String,
-    pub(crate) job: String,
-    pub(crate) index: Option<u32>,
-    pub(crate) phase: String,
+pub struct Life {
+    /// Its name.
+    pub name: String,
+    /// The name of its Job.
+    pub job: String,
+    /// Its completion index.
+    pub index: Option<u32>,
+    /// Its last phase.
+    pub phase: String,
     /// Whether it ended while it bore the finalizer: only then it counts.
-    pub(crate) has_counted: bool,
-    pub(crate) is_deleted: bool,
-    pub(crate) is_gone: bool,
+    pub has_counted: bool,
+    /// Whether it was deleted.
+    pub is_deleted: bool,
+    /// Whether it is gone.
+    pub is_gone: bool,
     /// Whether it bears the finalizer.
-    pub(crate) is_tracked: bool,
-    /// When it was first seen, and when to have ended.
-    pub(crate) began: Instant,
-    pub(crate) ended: Option<Instant>,
+    pub is_tracked: bool,
+    /// When it was first seen.
+    pub began: Instant,
+    /// When it was first seen to have ended.
+    pub ended: Option<Instant>,
+    /// When it was created, by the server.
+    pub created_at: Option<Timestamp>,
+    /// When its container ended, by its node.
+    pub finished_at: Option<Timestamp>,
 }
 
 /// A condition, and the first version that had it.
@@ -38,7 +50,7 @@ type Seen = (String, String);
 
 /// All Pods that ever were, by uid.
 #[derive(Clone, Default)]
-pub(crate) struct History {
+pub struct History {
     lives: Arc<Mutex<BTreeMap<String, Life>>>,
     /// The uids of the Pods of a Job, in the order they came.
     jobs: Arc<Mutex<HashMap<String, Vec<String>>>>,
@@ -53,28 +65,28 @@ pub(crate) struct History {
 }
 
 impl History {
-    /// Begins to take note.
-    pub(crate) fn start(client: Client) -> Self {
+    /// Takes note as long as `background` lives.
+    pub fn start(background: &mut JoinSet<()>, client: Client) -> Self {
         let history = History::default();
-        tokio::spawn(history.clone().watch(client.clone()));
-        tokio::spawn(history.clone().watch_jobs(client));
+        background.spawn(history.clone().watch(client.clone()));
+        background.spawn(history.clone().watch_jobs(client));
         history
     }
 
     /// The Pods of a Job, in the order they came.
-    pub(crate) fn of(&self, job: &str) -> Vec<Life> {
+    pub fn of(&self, job: &str) -> Vec<Life> {
         let lives = self.lives.lock().expect("nobody panics here");
         let jobs = self.jobs.lock().expect("nobody panics here");
         jobs.get(job).into_iter().flatten().map(|uid| lives[uid].clone()).collect()
     }
 
     /// Whether a Pod of a Job bears the finalizer.
-    pub(crate) fn has_tracked(&self, job: &str) -> bool {
+    pub fn has_tracked(&self, job: &str) -> bool {
         self.of(job).iter().any(|life| life.is_tracked && !life.is_gone)
     }
 
     /// How long each Pod of a Job and index came after the end of the one before it.
-    pub(crate) fn delays(&self, job: &str, index: Option<u32>) -> Vec<Duration> {
+    pub fn delays(&self, job: &str, index: Option<u32>) -> Vec<Duration> {
         let lives = self.of(job);
         let lives: Vec<&Life> = lives.iter().filter(|life| life.index == index).collect();
         let delay = |pair: &[&Life]| {
@@ -84,18 +96,31 @@ impl History {
         lives.windows(2).map(delay).collect()
     }
 
+    /// How many seconds after the end of the one before it each Pod of a Job and index was created,
+    /// by the times that their objects bear.
+    pub fn recorded_delays(&self, job: &str, index: Option<u32>) -> Vec<i64> {
+        let lives = self.of(job);
+        let lives: Vec<&Life> = lives.iter().filter(|life| life.index == index).collect();
+        let delay = |pair: &[&Life]| {
+            let created = pair[1].created_at.expect("every Pod has a time of creation");
+            let finished = pair[0].finished_at.expect("a Pod is replaced when it has ended");
+            created.as_second() - finished.as_second()
+        };
+        lives.windows(2).map(delay).collect()
+    }
+
     /// How many Pods of a Job came to this phase, and count.
-    pub(crate) fn count(&self, job: &str, phase: &str) -> usize {
+    pub fn count(&self, job: &str, phase: &str) -> usize {
         self.of(job).iter().filter(|life| life.phase == phase && life.has_counted).count()
     }
 
     /// How many Pods of a Job failed and were also deleted.
-    pub(crate) fn swept(&self, job: &str) -> usize {
+    pub fn swept(&self, job: &str) -> usize {
         self.of(job).iter().filter(|life| life.phase == "Failed" && life.is_deleted).count()
     }
 
     /// How many Pods of a Job succeeded, or indexes if they have one, and count.
-    pub(crate) fn successes(&self, job: &str) -> usize {
+    pub fn successes(&self, job: &str) -> usize {
         let lives = self.of(job);
         let counted = lives.iter().filter(|life| life.phase == "Succeeded" && life.has_counted);
         let (indexed, others): (Vec<_>, Vec<_>) = counted.partition(|life| life.index.is_some());
@@ -104,17 +129,17 @@ impl History {
     }
 
     /// What did not hold.
-    pub(crate) fn broken(&self) -> Vec<String> {
+    pub fn broken(&self) -> Vec<String> {
         self.broken.lock().expect("nobody panics here").clone()
     }
 
     /// When a Job was first seen to have finished.
-    pub(crate) fn finished_at(&self, job: &str) -> Option<Instant> {
+    pub fn finished_at(&self, job: &str) -> Option<Instant> {
         self.finished.lock().expect("nobody panics here").get(job).copied()
     }
 
     /// An end has been announced in a version of its own, and the announcement stays.
-    pub(crate) fn check_ends(&self) {
+    pub fn check_ends(&self) {
         let conditions = self.conditions.lock().expect("nobody panics here");
         for (job, seen) in &*conditions {
             for (interim, last) in [("SuccessCriteriaMet", "Complete"), ("FailureTarget", "Failed")]
@@ -155,32 +180,22 @@ impl History {
     }
 
     async fn watch_jobs(self, client: Client) {
-        let request = Request::get("/apis/batch/v1/jobs?watch=true&timeoutSeconds=31536000")
-            .body(Vec::new())
-            .expect("a request");
-        let events = client.request_events::<Job>(request).await.expect("a watch");
-        let mut events = std::pin::pin!(events);
-        while let Some(event) = events.next().await {
-            if let Ok(WatchEvent::Modified(job)) = event {
+        let look = |event| {
+            if let WatchEvent::Modified(job) = event {
                 self.note_job(job);
             }
-        }
+        };
+        follow::<Job>(client, "/apis/batch/v1/jobs", look).await;
     }
 
     async fn watch(self, client: Client) {
-        let request = Request::get("/api/v1/pods?watch=true&timeoutSeconds=31536000")
-            .body(Vec::new())
-            .expect("a request");
-        let events = client.request_events::<Pod>(request).await.expect("a watch");
-        let mut events = std::pin::pin!(events);
-        while let Some(event) = events.next().await {
-            match event {
-                Ok(WatchEvent::Added(pod) | WatchEvent::Modified(pod)) => self.note(&pod, false),
-                Ok(WatchEvent::Deleted(pod)) => self.note(&pod, true),
-                Ok(WatchEvent::Bookmark(_)) => {}
-                other => self.complain(format!("the history ends: {other:?}")),
-            }
-        }
+        let look = |event| match event {
+            WatchEvent::Added(pod) | WatchEvent::Modified(pod) => self.note(&pod, false),
+            WatchEvent::Deleted(pod) => self.note(&pod, true),
+            WatchEvent::Bookmark(_) => {}
+            WatchEvent::Error(why) => self.complain(format!("the history ends: {why:?}")),
+        };
+        follow::<Pod>(client, "/api/v1/pods", look).await;
     }
 
     fn note(&self, pod: &Pod, is_gone: bool) {
@@ -199,6 +214,8 @@ impl History {
             is_tracked: is_tracked(pod),
             began: Instant::now(),
             ended: None,
+            created_at: meta.creation_timestamp.as_ref().map(|time| time.0),
+            finished_at: finished_at(pod),
         };
         let mut lives = self.lives.lock().expect("nobody panics here");
         let has_ended = matches!(&*life.phase, "Succeeded" | "Failed");
@@ -254,4 +271,10 @@ impl History {
     fn complain(&self, what: String) {
         self.broken.lock().expect("nobody panics here").push(what);
     }
+}
+
+fn finished_at(pod: &Pod) -> Option<Timestamp> {
+    let containers = pod.status.as_ref()?.container_statuses.as_ref()?;
+    let ends = containers.iter().filter_map(|it| it.state.as_ref()?.terminated.as_ref());
+    ends.filter_map(|end| end.finished_at.as_ref().map(|time| time.0)).max()
 }

@@ -7,14 +7,15 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::api::{DeleteParams, Patch, PatchParams, PropagationPolicy};
 use serde_json::json;
 
-use crate::cluster::{Cluster, counts, end};
+use crate::job::{counts, end};
+use crate::stage::Stage;
 
 /// Each Pod knows its index: by an annotation, a label, its environment and its hostname.
-pub(crate) async fn read_numbers(cluster: &Cluster, name: &str) {
+pub(crate) async fn read_numbers(stage: &Stage, name: &str) {
     let key = "batch.kubernetes.io/job-completion-index";
-    cluster.until("has three Pods", async |it| it.pods_of(name).await.len() == 3).await;
+    stage.until("has three Pods", async |it| it.pods_of(name).await.len() == 3).await;
     let mut indexes = Vec::new();
-    for pod in cluster.pods_of(name).await {
+    for pod in stage.pods_of(name).await {
         let (meta, spec) = (pod.metadata, pod.spec.expect("a spec"));
         let index = meta.annotations.unwrap_or_default().get(key).cloned().expect("an annotation");
         assert_eq!(meta.labels.unwrap_or_default().get(key), Some(&index));
@@ -32,30 +33,30 @@ pub(crate) async fn read_numbers(cluster: &Cluster, name: &str) {
     assert_eq!(indexes, ["0", "1", "2"]);
 }
 
-pub(crate) async fn grow(cluster: &Cluster, name: &str) {
-    cluster.wait(name, "has a success", |job| counts(job) == (1, 1, 0)).await;
-    cluster.patch(name, json!({"spec": {"parallelism": 4, "completions": 4}})).await;
+pub(crate) async fn grow(stage: &Stage, name: &str) {
+    stage.wait(name, "has a success", |job| counts(job) == (1, 1, 0)).await;
+    stage.patch(name, json!({"spec": {"parallelism": 4, "completions": 4}})).await;
 }
 
 /// Pods that somebody deletes are terminating until they have ended.
-pub(crate) async fn evict_and_count(cluster: &Cluster, name: &str) {
-    evict(cluster, name).await;
+pub(crate) async fn evict_and_count(stage: &Stage, name: &str) {
+    evict(stage, name).await;
     let terminating = |job: &Job| job.status.as_ref().and_then(|status| status.terminating);
-    cluster.wait(name, "has two that terminate", |job| terminating(job) == Some(2)).await;
+    stage.wait(name, "has two that terminate", |job| terminating(job) == Some(2)).await;
 }
 
 /// The Job goes, and its Pods stay: without an owner, and without what would keep them.
-pub(crate) async fn orphan(cluster: &Cluster, name: &str) {
-    cluster.wait(name, "runs", |job| counts(job).0 == 3).await;
+pub(crate) async fn orphan(stage: &Stage, name: &str) {
+    stage.wait(name, "runs", |job| counts(job).0 == 3).await;
     let orphan = DeleteParams {
         propagation_policy: Some(PropagationPolicy::Orphan),
         ..DeleteParams::default()
     };
-    cluster.jobs().delete(name, &orphan).await.expect("it can be deleted");
-    cluster
+    stage.jobs().delete(name, &orphan).await.expect("it can be deleted");
+    stage
         .until("goes", async |it| it.jobs().get_opt(name).await.expect("an answer").is_none())
         .await;
-    cluster
+    stage
         .until("lets its Pods go", async |it| {
             let pods = it.pods_of(name).await;
             let is_free = |pod: &Pod| {
@@ -70,28 +71,28 @@ pub(crate) async fn orphan(cluster: &Cluster, name: &str) {
 }
 
 /// The Job goes last.
-pub(crate) async fn delete_in_foreground(cluster: &Cluster, name: &str) {
-    cluster.wait(name, "runs", |job| counts(job).0 == 3).await;
+pub(crate) async fn delete_in_foreground(stage: &Stage, name: &str) {
+    stage.wait(name, "runs", |job| counts(job).0 == 3).await;
     let params = DeleteParams::foreground();
-    cluster.jobs().delete(name, &params).await.expect("it can be deleted");
-    cluster
+    stage.jobs().delete(name, &params).await.expect("it can be deleted");
+    stage
         .until("goes", async |it| it.jobs().get_opt(name).await.expect("an answer").is_none())
         .await;
-    cluster.until("is all gone", async |it| it.pods_of(name).await.is_empty()).await;
+    stage.until("is all gone", async |it| it.pods_of(name).await.is_empty()).await;
 }
 
 /// A Pod that a Job to come will select.
-pub(crate) async fn abandon(cluster: &Cluster, name: &str) {
+pub(crate) async fn abandon(stage: &Stage, name: &str) {
     let pod = json!({
         "metadata": {"name": format!("{name}-orphan"), "labels": {"app": name, "job-name": name}},
         "spec": {"restartPolicy": "Never", "containers": [{"name": "main", "image": "i"}]},
     });
     let pod = serde_json::from_value(pod).expect("a Pod");
-    cluster.pods().create(&Default::default(), &pod).await.expect("it can be made");
+    stage.pods().create(&Default::default(), &pod).await.expect("it can be made");
 }
 
-pub(crate) async fn see_adoption(cluster: &Cluster, name: &str) {
-    cluster
+pub(crate) async fn see_adoption(stage: &Stage, name: &str) {
+    stage
         .until("adopts the orphan", async |it| {
             let pod = it.pods().get_opt(&format!("{name}-orphan")).await.expect("an answer");
             // One that came beside a Pod which the Job had made already is one too many, and one
@@ -106,47 +107,47 @@ pub(crate) async fn see_adoption(cluster: &Cluster, name: &str) {
 }
 
 /// A Job that begins suspended, is resumed, suspended again, and resumed.
-pub(crate) async fn suspend(cluster: &Cluster, name: &str) {
+pub(crate) async fn suspend(stage: &Stage, name: &str) {
     let is_held = |job: &Job| {
         let status = job.status.clone().unwrap_or_default();
         let conditions = status.conditions.unwrap_or_default();
         let is_held = conditions.iter().any(|it| it.type_ == "Suspended" && it.status == "True");
         is_held && status.active.unwrap_or(0) == 0 && status.start_time.is_none()
     };
-    cluster.wait(name, "is held", is_held).await;
-    assert!(cluster.history.of(name).is_empty(), "a suspended Job has no Pods");
-    cluster.driver.hold(name, true);
-    cluster.patch(name, json!({"spec": {"suspend": false}})).await;
-    cluster.wait(name, "runs", |job| counts(job).0 == 3).await;
-    cluster.patch(name, json!({"spec": {"suspend": true}})).await;
-    cluster.wait(name, "is held again", is_held).await;
-    cluster.until("has no Pods", async |it| it.pods_of(name).await.is_empty()).await;
-    cluster.driver.hold(name, false);
-    cluster.patch(name, json!({"spec": {"suspend": false}})).await;
+    stage.wait(name, "is held", is_held).await;
+    assert!(stage.history.of(name).is_empty(), "a suspended Job has no Pods");
+    stage.driver.hold(name, true);
+    stage.patch(name, json!({"spec": {"suspend": false}})).await;
+    stage.wait(name, "runs", |job| counts(job).0 == 3).await;
+    stage.patch(name, json!({"spec": {"suspend": true}})).await;
+    stage.wait(name, "is held again", is_held).await;
+    stage.until("has no Pods", async |it| it.pods_of(name).await.is_empty()).await;
+    stage.driver.hold(name, false);
+    stage.patch(name, json!({"spec": {"suspend": false}})).await;
 }
 
-pub(crate) async fn scale(cluster: &Cluster, name: &str) {
+pub(crate) async fn scale(stage: &Stage, name: &str) {
     for parallelism in [1, 3, 2] {
-        cluster.patch(name, json!({"spec": {"parallelism": parallelism}})).await;
+        stage.patch(name, json!({"spec": {"parallelism": parallelism}})).await;
         let is_so = |job: &Job| counts(job).0 == parallelism || end(job).is_some();
-        cluster.wait(name, "is scaled", is_so).await;
+        stage.wait(name, "is scaled", is_so).await;
     }
 }
 
-pub(crate) async fn shrink(cluster: &Cluster, name: &str) {
-    cluster.wait(name, "runs", |job| counts(job).0 == 5 || counts(job).1 > 0).await;
-    cluster.patch(name, json!({"spec": {"parallelism": 3, "completions": 3}})).await;
+pub(crate) async fn shrink(stage: &Stage, name: &str) {
+    stage.wait(name, "runs", |job| counts(job).0 == 5 || counts(job).1 > 0).await;
+    stage.patch(name, json!({"spec": {"parallelism": 3, "completions": 3}})).await;
 }
 
-pub(crate) async fn delete_job(cluster: &Cluster, name: &str) {
-    cluster.wait(name, "runs", |job| counts(job).0 == 4).await;
-    cluster.delete(name).await;
-    cluster.until("is all gone", async |it| it.pods_of(name).await.is_empty()).await;
+pub(crate) async fn delete_job(stage: &Stage, name: &str) {
+    stage.wait(name, "runs", |job| counts(job).0 == 4).await;
+    stage.delete(name).await;
+    stage.until("is all gone", async |it| it.pods_of(name).await.is_empty()).await;
 }
 
 /// Somebody deletes the Pods, which take their time to end.
-pub(crate) async fn evict(cluster: &Cluster, name: &str) {
-    cluster
+pub(crate) async fn evict(stage: &Stage, name: &str) {
+    stage
         .until("has two Pods on a node", async |it| {
             let pods = it.pods_of(name).await;
             let is_bound =
@@ -154,32 +155,32 @@ pub(crate) async fn evict(cluster: &Cluster, name: &str) {
             pods.iter().filter(is_bound).count() == 2
         })
         .await;
-    for pod in cluster.pods_of(name).await {
+    for pod in stage.pods_of(name).await {
         let pod = pod.metadata.name.expect("a name");
-        cluster.pods().delete(&pod, &DeleteParams::default()).await.expect("it can be deleted");
+        stage.pods().delete(&pod, &DeleteParams::default()).await.expect("it can be deleted");
     }
 }
 
 /// As long as a Pod has not ended, nothing takes its place.
-pub(crate) async fn evict_and_watch(cluster: &Cluster, name: &str) {
-    evict(cluster, name).await;
+pub(crate) async fn evict_and_watch(stage: &Stage, name: &str) {
+    evict(stage, name).await;
     for _ in 0..10 {
         tokio::time::sleep(Duration::from_secs(1)).await;
-        assert_eq!(cluster.history.of(name).len(), 2, "they were replaced before they had ended");
+        assert_eq!(stage.history.of(name).len(), 2, "they were replaced before they had ended");
     }
 }
 
 /// A Pod stops being one that its Job selects.
-pub(crate) async fn relabel(cluster: &Cluster, name: &str) {
-    cluster.wait(name, "runs", |job| counts(job).0 == 1).await;
-    let pods = cluster.pods_of(name).await;
+pub(crate) async fn relabel(stage: &Stage, name: &str) {
+    stage.wait(name, "runs", |job| counts(job).0 == 1).await;
+    let pods = stage.pods_of(name).await;
     let pod = pods[0].metadata.name.as_deref().expect("a name");
     let labels = json!({"metadata": {"labels": {
         "batch.kubernetes.io/controller-uid": "other", "controller-uid": "other",
     }}});
     let patch = Patch::Merge(labels);
-    cluster.pods().patch(pod, &PatchParams::default(), &patch).await.expect("it can be changed");
-    cluster
+    stage.pods().patch(pod, &PatchParams::default(), &patch).await.expect("it can be changed");
+    stage
         .until("lets go of its Pod", async |it| {
             let pod = it.pods().get(pod).await.expect("it runs on");
             pod.metadata.owner_references.is_none_or(|owners| owners.is_empty())

@@ -1,92 +1,15 @@
-//! What Jobs do, as data: the same plays are given in fair weather, under faults, and with a
-//! controller that is killed.
-
-use std::future::Future;
-use std::pin::Pin;
-use std::sync::atomic::Ordering;
+//! The plays that are given everywhere, under faults, too.
 
 use k8s_openapi::api::batch::v1::Job;
 use serde_json::{Value, json};
 
 use crate::act;
-use crate::cluster::{Cluster, counts, end};
-use crate::driver::{Driver, End, Fate, Who};
+use crate::fate::{End, Fate};
 use crate::history::History;
+use crate::play::{Acting, NAME, Play};
+use crate::stage::Stage;
 
-type Acting<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
-
-/// A Job, what becomes of its Pods, what users do to it, and how it must end.
-pub(crate) struct Play {
-    pub(crate) name: &'static str,
-    spec: Value,
-    fates: fn(&Who) -> Fate,
-    /// What is there before the Job.
-    before: for<'a> fn(&'a Cluster, &'a str) -> Acting<'a>,
-    act: for<'a> fn(&'a Cluster, &'a str) -> Acting<'a>,
-    end: &'static str,
-    /// Whether its end sweeps Pods away: of those it is not known what they would have become,
-    /// and they need not count.
-    lingers: bool,
-    /// How many Pods, or indexes, must count as succeeded and as failed.
-    counts: fn(&History, &str) -> (usize, usize),
-    /// What else must hold.
-    check: fn(&Job),
-}
-
-/// The play of this name.
-pub(crate) fn play(name: &str) -> Play {
-    plays().into_iter().find(|play| play.name == name).unwrap_or_else(|| panic!("no play {name}"))
-}
-
-/// Pods end as the plays say.
-pub(crate) fn driver() -> Driver {
-    let plays = plays();
-    Driver::new(move |who| match plays.iter().find(|play| who.job.starts_with(play.name)) {
-        Some(play) => (play.fates)(who),
-        None => Fate::succeeds(),
-    })
-}
-
-impl Play {
-    /// Gives the play on a cluster whose controller runs; the Job as it ended, unless it is gone.
-    pub(crate) async fn give(&self, cluster: &Cluster) -> Option<Job> {
-        (self.before)(cluster, self.name).await;
-        cluster.create(self.name, self.spec.clone()).await;
-        (self.act)(cluster, self.name).await;
-        if self.end.is_empty() {
-            return None;
-        }
-        let job = cluster.finish(self.name).await;
-        let context =
-            || format!("{}: {:?}\n{:#?}", self.name, job.status, cluster.history.of(self.name));
-        assert_eq!(end(&job).as_deref(), Some(self.end), "{}", context());
-        let (active, succeeded, failed) = counts(&job);
-        let expected = (self.counts)(&cluster.history, self.name);
-        // A Pod that a request has made after its sender had looked, found none, and ended the
-        // Job, is removed again and does not count.
-        let strays = cluster.strays.load(Ordering::Relaxed);
-        let is_right = |counted: i32, seen: usize, excused: usize| {
-            (counted as usize..=counted as usize + strays + excused).contains(&seen)
-        };
-        let swept = if self.lingers { cluster.history.swept(self.name) } else { 0 };
-        assert_eq!(active, 0, "{}", context());
-        assert!(is_right(succeeded, expected.0, 0), "{expected:?} succeeded: {}", context());
-        assert!(is_right(failed, expected.1, swept), "{expected:?} failed: {}", context());
-        (self.check)(&job);
-        Some(job)
-    }
-}
-
-/// Checks what must hold whatever was played.
-pub(crate) async fn check_all(cluster: &Cluster) {
-    cluster.settle_all().await;
-    assert_eq!(cluster.history.broken(), [""; 0]);
-    cluster.history.check_ends();
-    let refused = cluster.tally.answered("PATCH jobs/status", 422);
-    assert_eq!(refused, 0, "statuses that the API refused");
-}
-
-fn nothing<'a>(_: &'a Cluster, _: &'a str) -> Acting<'a> {
+fn nothing<'a>(_: &'a Stage, _: &'a str) -> Acting<'a> {
     Box::pin(std::future::ready(()))
 }
 
@@ -103,20 +26,20 @@ fn all_failed(history: &History, job: &str) -> (usize, usize) {
     (succeeded, history.of(job).len() - succeeded)
 }
 
-fn indexed(completions: u32, parallelism: u32) -> Value {
+pub(crate) fn indexed(completions: u32, parallelism: u32) -> Value {
     json!({"completionMode": "Indexed", "completions": completions, "parallelism": parallelism})
 }
 
-fn with(mut spec: Value, more: Value) -> Value {
+pub(crate) fn with(mut spec: Value, more: Value) -> Value {
     for (key, value) in more.as_object().expect("fields of a spec") {
         spec[key] = value.clone();
     }
     spec
 }
 
-/// All plays. Names are such that none begins with another.
-pub(crate) fn plays() -> Vec<Play> {
-    let base = || Play {
+/// A play in which everything goes well.
+pub(crate) fn base() -> Play {
+    Play {
         name: "",
         spec: json!({}),
         fates: |_| Fate::succeeds().after(1),
@@ -126,12 +49,23 @@ pub(crate) fn plays() -> Vec<Play> {
         lingers: false,
         counts: as_ended,
         check: fine,
-    };
+        review: |_, _| {},
+    }
+}
+
+/// All plays. Names are such that none begins with another.
+pub fn plays() -> Vec<Play> {
     let mut plays = vec![
         Play { name: "indexed", spec: indexed(6, 3), ..base() },
         Play { name: "counted", spec: json!({"completions": 5, "parallelism": 2}), ..base() },
         Play { name: "instant", spec: indexed(8, 8), fates: |_| Fate::succeeds(), ..base() },
-        Play { name: "queue", spec: json!({"parallelism": 3}), ..base() },
+        Play {
+            name: "queue",
+            spec: json!({"parallelism": 3}),
+            // Once all Pods are there: after a success there are no more.
+            fates: |_| Fate::succeeds().after(15),
+            ..base()
+        },
         Play {
             name: "retried",
             spec: json!({"completions": 3, "parallelism": 1}),
@@ -168,16 +102,16 @@ pub(crate) fn plays() -> Vec<Play> {
             ..base()
         },
     ];
-    plays.extend(policies(base));
-    plays.extend(success_policies(base));
-    plays.extend(users(base));
-    plays.extend(indexes(base));
-    plays.extend(deletions(base));
+    plays.extend(policies());
+    plays.extend(success_policies());
+    plays.extend(users());
+    plays.extend(indexes());
+    plays.extend(deletions());
     plays
 }
 
 /// What policies do.
-fn policies(base: fn() -> Play) -> Vec<Play> {
+fn policies() -> Vec<Play> {
     let rule = |action: &str, rule: Value| {
         let mut rule = rule;
         rule["action"] = action.into();
@@ -239,7 +173,7 @@ fn policies(base: fn() -> Play) -> Vec<Play> {
                 0 => Fate::runs().farewell(20),
                 _ => Fate::succeeds().after(1),
             },
-            act: |cluster, name| Box::pin(act::evict_and_watch(cluster, name)),
+            act: |stage, name| Box::pin(act::evict_and_watch(stage, name)),
             counts: |_, _| (2, 2),
             check: |job| {
                 let spec = job.spec.as_ref().expect("a spec");
@@ -250,7 +184,8 @@ fn policies(base: fn() -> Play) -> Vec<Play> {
         Play {
             name: "maxfailed",
             spec: with(indexed(6, 6), json!({"backoffLimitPerIndex": 0, "maxFailedIndexes": 1})),
-            fates: |who| if who.index < Some(3) { Fate::fails(1) } else { Fate::runs() },
+            // Once all Pods are there, so that it is certain how many fail with the Job.
+            fates: |who| if who.index < Some(2) { Fate::fails(1).after(15) } else { Fate::runs() },
             end: "Failed MaxFailedIndexesExceeded",
             counts: all_failed,
             ..base()
@@ -266,7 +201,10 @@ fn policies(base: fn() -> Play) -> Vec<Play> {
         Play {
             name: "failjob",
             spec: with(indexed(3, 3), rule("FailJob", code(42))),
-            fates: |who| if who.index == Some(0) { Fate::fails(42) } else { Fate::runs() },
+            fates: |who| match who.index {
+                Some(0) => Fate::fails(42).after(15),
+                _ => Fate::runs(),
+            },
             end: "Failed PodFailurePolicy",
             counts: all_failed,
             ..base()
@@ -299,7 +237,7 @@ fn policies(base: fn() -> Play) -> Vec<Play> {
 }
 
 /// When some successes are enough.
-fn success_policies(base: fn() -> Play) -> Vec<Play> {
+fn success_policies() -> Vec<Play> {
     let policy = |rules: Value| json!({"successPolicy": {"rules": rules}});
     vec![
         Play {
@@ -311,7 +249,7 @@ fn success_policies(base: fn() -> Play) -> Vec<Play> {
                 ])),
             ),
             fates: |who| {
-                if who.index == Some(1) { Fate::succeeds().after(2) } else { Fate::runs() }
+                if who.index == Some(1) { Fate::succeeds().after(15) } else { Fate::runs() }
             },
             end: "Complete SuccessPolicy",
             counts: |_, _| (1, 0),
@@ -322,7 +260,7 @@ fn success_policies(base: fn() -> Play) -> Vec<Play> {
             spec: with(indexed(4, 4), policy(json!([{"succeededIndexes": "0"}]))),
             fates: |who| {
                 if who.index == Some(0) {
-                    Fate::succeeds().after(3)
+                    Fate::succeeds().after(15)
                 } else {
                     Fate::runs().farewell(5)
                 }
@@ -346,7 +284,7 @@ fn success_policies(base: fn() -> Play) -> Vec<Play> {
             ),
             fates: |who| match who.index {
                 Some(0) => Fate::fails(1),
-                Some(1 | 2) => Fate::succeeds().after(4),
+                Some(1 | 2) => Fate::succeeds().after(15),
                 _ => Fate::runs(),
             },
             end: "Complete SuccessPolicy",
@@ -359,19 +297,19 @@ fn success_policies(base: fn() -> Play) -> Vec<Play> {
 }
 
 /// What users do.
-fn users(base: fn() -> Play) -> Vec<Play> {
+fn users() -> Vec<Play> {
     vec![
         Play {
             name: "suspended",
             spec: with(indexed(3, 3), json!({"suspend": true})),
-            act: |cluster, name| Box::pin(act::suspend(cluster, name)),
+            act: |stage, name| Box::pin(act::suspend(stage, name)),
             ..base()
         },
         Play {
             name: "scaled",
             spec: json!({"completions": 6, "parallelism": 4}),
             fates: |_| Fate::succeeds().after(20),
-            act: |cluster, name| Box::pin(act::scale(cluster, name)),
+            act: |stage, name| Box::pin(act::scale(stage, name)),
             ..base()
         },
         Play {
@@ -381,7 +319,7 @@ fn users(base: fn() -> Play) -> Vec<Play> {
                 Some(0..3) => Fate::succeeds().after(10),
                 _ => Fate::runs(),
             },
-            act: |cluster, name| Box::pin(act::shrink(cluster, name)),
+            act: |stage, name| Box::pin(act::shrink(stage, name)),
             counts: |_, _| (3, 0),
             ..base()
         },
@@ -389,7 +327,7 @@ fn users(base: fn() -> Play) -> Vec<Play> {
             name: "deleted",
             spec: indexed(4, 4),
             fates: |_| Fate::runs(),
-            act: |cluster, name| Box::pin(act::delete_job(cluster, name)),
+            act: |stage, name| Box::pin(act::delete_job(stage, name)),
             end: "",
             ..base()
         },
@@ -400,7 +338,7 @@ fn users(base: fn() -> Play) -> Vec<Play> {
                 0 => Fate::runs().farewell(20),
                 _ => Fate::succeeds().after(1),
             },
-            act: |cluster, name| Box::pin(act::evict(cluster, name)),
+            act: |stage, name| Box::pin(act::evict(stage, name)),
             counts: |_, _| (2, 2),
             ..base()
         },
@@ -411,7 +349,7 @@ fn users(base: fn() -> Play) -> Vec<Play> {
                 0 => Fate::runs().farewell(20),
                 _ => Fate::succeeds().after(1),
             },
-            act: |cluster, name| Box::pin(act::evict_and_watch(cluster, name)),
+            act: |stage, name| Box::pin(act::evict_and_watch(stage, name)),
             counts: |_, _| (2, 2),
             ..base()
         },
@@ -419,7 +357,7 @@ fn users(base: fn() -> Play) -> Vec<Play> {
             name: "released",
             spec: json!({"completions": 1}),
             fates: |who| if who.attempt == 0 { Fate::runs() } else { Fate::succeeds() },
-            act: |cluster, name| Box::pin(act::relabel(cluster, name)),
+            act: |stage, name| Box::pin(act::relabel(stage, name)),
             counts: |_, _| (1, 0),
             ..base()
         },
@@ -427,13 +365,13 @@ fn users(base: fn() -> Play) -> Vec<Play> {
 }
 
 /// What becomes of indexes (KEP-2214).
-fn indexes(base: fn() -> Play) -> Vec<Play> {
+fn indexes() -> Vec<Play> {
     vec![
         Play {
             name: "numbered",
             spec: indexed(3, 3),
             fates: |_| Fate::succeeds().after(5),
-            act: |cluster, name| Box::pin(act::read_numbers(cluster, name)),
+            act: |stage, name| Box::pin(act::read_numbers(stage, name)),
             ..base()
         },
         Play {
@@ -455,15 +393,18 @@ fn indexes(base: fn() -> Play) -> Vec<Play> {
             name: "resized",
             spec: indexed(6, 4),
             fates: |_| Fate::succeeds().after(20),
-            act: |cluster, name| Box::pin(act::scale(cluster, name)),
+            act: |stage, name| Box::pin(act::scale(stage, name)),
             ..base()
         },
         Play {
             name: "grown",
             spec: indexed(2, 2),
             // The last one ends long after the Job has grown.
-            fates: |who| Fate::succeeds().after(if who.index == Some(1) { 3600 } else { 1 }),
-            act: |cluster, name| Box::pin(act::grow(cluster, name)),
+            fates: |who| match who.index {
+                Some(1) => Fate::succeeds().late(),
+                _ => Fate::succeeds().after(1),
+            },
+            act: |stage, name| Box::pin(act::grow(stage, name)),
             counts: |_, _| (4, 0),
             check: |job| {
                 let status = job.status.as_ref().expect("a status");
@@ -475,16 +416,16 @@ fn indexes(base: fn() -> Play) -> Vec<Play> {
 }
 
 /// How Jobs and their Pods go (KEP-2307).
-fn deletions(base: fn() -> Play) -> Vec<Play> {
+fn deletions() -> Vec<Play> {
     vec![
         Play {
             name: "terminating",
             spec: indexed(2, 2),
             fates: |who| match who.attempt {
-                0 => Fate::runs().farewell(3600),
+                0 => Fate::runs().late_farewell(),
                 _ => Fate::succeeds().after(1),
             },
-            act: |cluster, name| Box::pin(act::evict_and_count(cluster, name)),
+            act: |stage, name| Box::pin(act::evict_and_count(stage, name)),
             counts: |_, _| (2, 2),
             check: |job| {
                 let status = job.status.as_ref().expect("a status");
@@ -496,7 +437,7 @@ fn deletions(base: fn() -> Play) -> Vec<Play> {
             name: "orphaned",
             spec: indexed(3, 3),
             fates: |_| Fate::runs(),
-            act: |cluster, name| Box::pin(act::orphan(cluster, name)),
+            act: |stage, name| Box::pin(act::orphan(stage, name)),
             end: "",
             ..base()
         },
@@ -504,7 +445,7 @@ fn deletions(base: fn() -> Play) -> Vec<Play> {
             name: "foreground",
             spec: indexed(3, 3),
             fates: |_| Fate::runs(),
-            act: |cluster, name| Box::pin(act::delete_in_foreground(cluster, name)),
+            act: |stage, name| Box::pin(act::delete_in_foreground(stage, name)),
             end: "",
             ..base()
         },
@@ -512,17 +453,20 @@ fn deletions(base: fn() -> Play) -> Vec<Play> {
             name: "adopted",
             spec: json!({
                 "completions": 2, "manualSelector": true,
-                "selector": {"matchLabels": {"app": "adopted"}},
+                "selector": {"matchLabels": {"app": NAME}},
                 "template": {
-                    "metadata": {"labels": {"app": "adopted", "job-name": "adopted"}},
+                    "metadata": {"labels": {"app": NAME, "job-name": NAME}},
                     "spec": {
                         "restartPolicy": "Never", "containers": [{"name": "main", "image": "i"}],
                     },
                 },
             }),
-            fates: |who| Fate::succeeds().after(if who.attempt == 0 { 600 } else { 1 }),
-            before: |cluster, name| Box::pin(act::abandon(cluster, name)),
-            act: |cluster, name| Box::pin(act::see_adoption(cluster, name)),
+            fates: |who| match who.attempt {
+                0 => Fate::succeeds().late(),
+                _ => Fate::succeeds().after(1),
+            },
+            before: |stage, name| Box::pin(act::abandon(stage, name)),
+            act: |stage, name| Box::pin(act::see_adoption(stage, name)),
             ..base()
         },
     ]

@@ -1,0 +1,64 @@
+//! The audit log of kube-apiserver: who has written what.
+
+use std::io;
+use std::path::Path;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+/// The built-in Job controller, as kube-apiserver knows it.
+pub const BUILT_IN: &str = "system:serviceaccount:kube-system:job-controller";
+
+/// A write.
+#[derive(Clone, Debug)]
+pub struct Write {
+    /// Who has asked for it.
+    pub user: String,
+    /// `create pods`, `patch jobs/status`.
+    pub what: String,
+    /// The name of the object, or how it begins if the server was to make it up.
+    pub name: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Entry {
+    user: Who,
+    verb: String,
+    object_ref: Target,
+    #[serde(default)]
+    request_object: Value,
+}
+
+#[derive(Deserialize)]
+struct Who {
+    username: String,
+}
+
+#[derive(Deserialize)]
+struct Target {
+    resource: String,
+    #[serde(default)]
+    subresource: String,
+    #[serde(default)]
+    name: String,
+}
+
+/// All writes to Jobs, Pods and Events so far.
+pub fn writes(folder: &Path) -> io::Result<Vec<Write>> {
+    let text = std::fs::read_to_string(folder.join("audit.log"))?;
+    // The last line may be half written.
+    let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+    let write = |line: &str| {
+        let entry: Entry = serde_json::from_str(line)?;
+        let metadata = &entry.request_object["metadata"];
+        let in_body = [&metadata["name"], &metadata["generateName"]];
+        let name = in_body.into_iter().filter_map(Value::as_str).find(|name| !name.is_empty());
+        let slash = if entry.object_ref.subresource.is_empty() { "" } else { "/" };
+        let Target { resource, subresource, name: of_path } = entry.object_ref;
+        let name = if of_path.is_empty() { name.unwrap_or_default().to_owned() } else { of_path };
+        let what = format!("{} {resource}{slash}{subresource}", entry.verb);
+        Ok(Write { user: entry.user.username, what, name })
+    };
+    whole.lines().map(write).collect()
+}

@@ -1,0 +1,20 @@
+//! Asks a server on loopback that speaks plain HTTP whether it is well.
+
+use std::io;
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+/// Whether it answers with 200.
+pub(crate) async fn is_ok(port: u16, path: &str) -> bool {
+    matches!(ask(port, path).await, Ok(answer) if answer.starts_with(b"HTTP/1.0 200") || answer.starts_with(b"HTTP/1.1 200"))
+}
+
+async fn ask(port: u16, path: &str) -> io::Result<Vec<u8>> {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).await?;
+    let request = format!("GET {path} HTTP/1.0\r\nHost: 127.0.0.1\r\n\r\n");
+    stream.write_all(request.as_bytes()).await?;
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).await?;
+    Ok(answer)
+}

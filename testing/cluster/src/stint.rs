@@ -1,0 +1,113 @@
+//! Stint's controller on a cluster: within this process, or as the program that users run.
+
+use std::path::PathBuf;
+
+use stint_controller::{Config, Controller};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+use crate::authority::User;
+use crate::cluster::{Cluster, ClusterError};
+use crate::process::Process;
+
+/// Whose Jobs it runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// Those without managedBy, in place of the built-in controller.
+    Replace,
+    /// Those that name it, beside the built-in controller.
+    Beside,
+}
+
+/// What is run.
+#[derive(Clone, Debug, Default)]
+pub enum Build {
+    /// The library, within this process.
+    #[default]
+    Library,
+    /// A program `stint`.
+    Program(PathBuf),
+}
+
+/// A controller that runs until it is stopped or dropped.
+#[derive(Debug)]
+pub struct Stint {
+    running: Running,
+}
+
+#[derive(Debug)]
+enum Running {
+    Task { task: JoinHandle<()>, stop: Option<oneshot::Sender<()>> },
+    Program(Box<Process>),
+}
+
+impl Stint {
+    /// Starts it as its own user ([`User::controller`]).
+    pub async fn start(cluster: &Cluster, build: &Build, mode: Mode) -> Result<Self, ClusterError> {
+        let user = User::controller();
+        let running = match build {
+            Build::Library => {
+                let config = match mode {
+                    Mode::Replace => Config::default(),
+                    Mode::Beside => Config::beside(),
+                };
+                let controller = Controller::new(cluster.client(&user).await?, config);
+                let (stop, stopped) = oneshot::channel::<()>();
+                let stopped = async move { drop(stopped.await) };
+                Running::Task { task: tokio::spawn(controller.run(stopped)), stop: Some(stop) }
+            }
+            Build::Program(path) => {
+                let kubeconfig = cluster.kubeconfig(&user)?.display().to_string();
+                let mut arguments =
+                    vec!["controller".to_owned(), "--kubeconfig".to_owned(), kubeconfig];
+                if mode == Mode::Replace {
+                    arguments.push("--replace-builtin".to_owned());
+                }
+                let log = cluster.folder().join("stint.log");
+                let mut process = Process::new(path, arguments, log);
+                let program = "stint";
+                process.start().map_err(|source| ClusterError::Spawn { program, source })?;
+                Running::Program(Box::new(process))
+            }
+        };
+        Ok(Stint { running })
+    }
+
+    /// Asks it to end, and waits until it has.
+    pub async fn stop(mut self) {
+        match &mut self.running {
+            Running::Task { task, stop } => {
+                drop(stop.take());
+                let _ = task.await;
+            }
+            Running::Program(process) => process.stop().await,
+        }
+    }
+
+    /// Ends it in the middle of what it does.
+    pub async fn kill(mut self) {
+        match &mut self.running {
+            Running::Task { task, .. } => {
+                task.abort();
+                let _ = task.await;
+            }
+            Running::Program(process) => process.kill().await,
+        }
+    }
+
+    /// The process, if it is one: to be paused and resumed.
+    pub fn process(&mut self) -> Option<&mut Process> {
+        match &mut self.running {
+            Running::Task { .. } => None,
+            Running::Program(process) => Some(process),
+        }
+    }
+}
+
+impl Drop for Stint {
+    fn drop(&mut self) {
+        if let Running::Task { task, .. } = &self.running {
+            task.abort();
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! Where Pods live: binds them, lets them run and end, and lets them go when they are deleted, as a
+//! kubelet would.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Pod;
+use kube::Client;
+use kube::api::{Api, DeleteParams, Patch, PatchParams};
+use serde_json::{Value, json};
+
+use crate::fate::{End, Fate, Span};
+use crate::stage::Time;
+
+/// The annotation that says how many seconds a Pod takes to end when it is deleted.
+const FAREWELL: &str = "test/farewell";
+
+/// How soon a call is made again that the server could not answer.
+const AGAIN: Duration = Duration::from_millis(200);
+
+/// Where Pods live.
+#[derive(Clone)]
+pub(crate) struct Node {
+    client: Client,
+    clock: Time,
+    long: Duration,
+}
+
+impl Node {
+    pub(crate) fn new(client: Client, clock: Time, long: Duration) -> Self {
+        Node { client, clock, long }
+    }
+
+    pub(crate) async fn live(self, pod: Pod, fate: Fate) {
+        if let Some(farewell) = fate.farewell
+            && self.bind(&pod, self.length(farewell)).await.is_err()
+        {
+            return;
+        }
+        if !fate.is_instant() {
+            self.set_status(&pod, Look::running(0)).await;
+            tokio::time::sleep(self.length(fate.after)).await;
+        }
+        match fate.end {
+            End::Succeeds => self.set_status(&pod, Look::ended(0)).await,
+            End::Fails(code) => self.set_status(&pod, Look::ended(code)).await,
+            End::Restarts(count) => self.set_status(&pod, Look::running(count)).await,
+            End::FailsBy(condition, code) => {
+                let look = Look { condition: Some(condition), ..Look::ended(code) };
+                self.set_status(&pod, look).await;
+            }
+            End::Runs => {}
+        }
+    }
+
+    /// A Pod that was deleted ends, and then goes.
+    pub(crate) async fn leave(self, pod: Pod) {
+        let annotations = pod.metadata.annotations.as_ref();
+        let farewell = annotations.and_then(|all| all.get(FAREWELL)?.parse().ok()).unwrap_or(0);
+        tokio::time::sleep(Duration::from_secs(farewell)).await;
+        self.set_status(&pod, Look::ended(143)).await;
+        let (pods, name) = (self.pods(&pod), name(&pod));
+        let now = DeleteParams::default().grace_period(0);
+        let _ = answered(|| pods.delete(name, &now)).await;
+    }
+
+    /// Gives a Pod its node, and notes how long it will take to end.
+    async fn bind(&self, pod: &Pod, farewell: Duration) -> Result<(), kube::Error> {
+        let (pods, name, params) = (self.pods(pod), name(pod), PatchParams::default());
+        let seconds = farewell.as_secs().to_string();
+        let note = Patch::Merge(json!({"metadata": {"annotations": {FAREWELL: seconds}}}));
+        answered(|| pods.patch(name, &params, &note)).await?;
+        let binding = json!({
+            "apiVersion": "v1", "kind": "Binding", "metadata": {"name": name},
+            "target": {"apiVersion": "v1", "kind": "Node", "name": "here"},
+        });
+        let post = Default::default();
+        let bind = || pods.create_subresource::<Value, Value>("binding", name, &post, &binding);
+        let _ = answered(bind).await;
+        Ok(())
+    }
+
+    /// Says how a Pod is, unless it has ended or is gone.
+    async fn set_status(&self, pod: &Pod, look: Look) {
+        let (pods, name, params) = (self.pods(pod), name(pod), PatchParams::default());
+        let Ok(now) = answered(|| pods.get(name)).await else { return };
+        let phase = now.status.as_ref().and_then(|status| status.phase.as_deref());
+        let has_ended = matches!(phase, Some("Succeeded" | "Failed"));
+        if has_ended || now.metadata.uid != pod.metadata.uid {
+            return;
+        }
+        let at = Timestamp::from_second((self.clock)().as_second()).expect("a time");
+        let status = json!({"metadata": {"uid": pod.metadata.uid}, "status": look.status(at)});
+        let status = Patch::Merge(status);
+        let say = || pods.patch_status(name, &params, &status);
+        let _ = answered(say).await;
+    }
+
+    fn pods(&self, pod: &Pod) -> Api<Pod> {
+        let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
+        Api::namespaced(self.client.clone(), namespace)
+    }
+
+    fn length(&self, span: Span) -> Duration {
+        match span {
+            Span::Exactly(length) => length,
+            Span::Long => self.long,
+        }
+    }
+}
+
+/// How a Pod looks.
+struct Look {
+    exit_code: Option<i32>,
+    condition: Option<&'static str>,
+    restarts: i32,
+}
+
+impl Look {
+    fn running(restarts: i32) -> Self {
+        Look { exit_code: None, condition: None, restarts }
+    }
+
+    fn ended(exit_code: i32) -> Self {
+        Look { exit_code: Some(exit_code), condition: None, restarts: 0 }
+    }
+
+    fn status(&self, now: Timestamp) -> Value {
+        let phase = match self.exit_code {
+            None => "Running",
+            Some(0) => "Succeeded",
+            Some(_) => "Failed",
+        };
+        let is_ready = self.exit_code.is_none();
+        let mut conditions =
+            vec![json!({"type": "Ready", "status": if is_ready { "True" } else { "False" }})];
+        conditions.extend(self.condition.map(|kind| json!({"type": kind, "status": "True"})));
+        let state = match self.exit_code {
+            Some(code) => json!({"terminated": {
+                "exitCode": code, "reason": "Done", "finishedAt": now.to_string(),
+            }}),
+            None => json!({"running": {}}),
+        };
+        json!({
+            "phase": phase,
+            "conditions": conditions,
+            "containerStatuses": [{
+                "name": "main", "image": "i", "imageID": "i", "ready": is_ready,
+                "restartCount": self.restarts, "state": state,
+            }],
+        })
+    }
+}
+
+fn name(pod: &Pod) -> &str {
+    pod.metadata.name.as_deref().unwrap_or_default()
+}
+
+/// Makes a call until the server has decided about it.
+async fn answered<T, F>(mut call: impl FnMut() -> F) -> Result<T, kube::Error>
+where
+    F: Future<Output = Result<T, kube::Error>>,
+{
+    loop {
+        match call().await {
+            Err(kube::Error::Api(status)) if status.code < 500 && status.code != 429 => {
+                return Err(kube::Error::Api(status));
+            }
+            Err(_) => tokio::time::sleep(AGAIN).await,
+            decided => return decided,
+        }
+    }
+}
