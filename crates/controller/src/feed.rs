@@ -60,7 +60,8 @@ const PAGE_TIME: Duration = Duration::from_secs(65);
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(15);
 
-/// A watch that lasts so long has been worth it: the next failure is the first in a row.
+/// A watch that lasts so long, or tells something new, has been worth it: the next failure is the
+/// first in a row.
 const WORTHWHILE: Duration = Duration::from_secs(5);
 
 /// The annotation of the bookmark that ends a list.
@@ -179,13 +180,16 @@ impl<K: Fed> Feed<K> {
         let mut place = Place::default();
         let mut failures = 0_u32;
         loop {
-            let began = Instant::now();
+            let (began, before) = (Instant::now(), place.version);
             let stop = self.go_on(&mut place).await.err();
-            let was_worthwhile = began.elapsed() >= WORTHWHILE;
+            let has_lasted = began.elapsed() >= WORTHWHILE;
+            // Not so a list: one that is followed by a failure each time must not be asked for
+            // again and again.
+            let has_got_on = before.is_some() && place.version > before;
             match stop {
                 Some(Stop::Unheard) => return,
                 // Watches end; that is no failure unless they do so at once.
-                None if was_worthwhile => {
+                None if has_lasted => {
                     failures = 0;
                     continue;
                 }
@@ -213,7 +217,7 @@ impl<K: Fed> Feed<K> {
                     tokio::time::sleep(asked.unwrap_or_default().min(LONGEST_PAUSE)).await;
                 }
             }
-            failures = if was_worthwhile { 1 } else { failures.saturating_add(1) };
+            failures = if has_lasted || has_got_on { 1 } else { failures.saturating_add(1) };
             let pause = FIRST_PAUSE.saturating_mul(1 << (failures - 1).min(10));
             tokio::time::sleep(pause.min(LONGEST_PAUSE)).await;
         }

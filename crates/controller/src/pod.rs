@@ -28,7 +28,7 @@ impl SeenPod {
     pub(crate) fn owner(&self) -> Option<&str> {
         match &self.facts.owner {
             Owner::Nobody => None,
-            Owner::Controller(uid) => Some(uid),
+            Owner::Controller(uid) | Owner::Foreign(uid) => Some(uid),
         }
     }
 }

@@ -50,6 +50,8 @@ pub(crate) struct Router {
     routes: HashMap<Box<str>, Route>,
     /// The Pods that are nobody's.
     orphans: HashMap<Box<str>, SeenPod>,
+    /// The Pods with our finalizer whose Job is not known yet, by that.
+    claims: HashMap<JobUid, HashMap<Box<str>, SeenPod>>,
     /// Jobs that do not select by their own uid, by namespace.
     selective: BTreeMap<String, BTreeSet<JobUid>>,
     scopes: Vec<Scope>,
@@ -136,6 +138,7 @@ impl Router {
             ledgers: 0,
             routes: HashMap::new(),
             orphans: HashMap::new(),
+            claims: HashMap::new(),
             selective: BTreeMap::new(),
             scopes: namespaces.into_iter().map(scope).collect(),
             dirty: Vec::new(),

@@ -24,6 +24,9 @@ pub enum Owner {
     Nobody,
     /// The controller with this uid.
     Controller(String),
+    /// The controller with this uid, which has no use for our finalizer: nobody but us takes that
+    /// off. To be told only where the finalizer is ours alone.
+    Foreign(String),
 }
 
 /// A container that has ended.

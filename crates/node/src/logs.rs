@@ -181,6 +181,20 @@ impl Logs {
         Ok(Box::pin(stream::unfold(reader, Reader::next)))
     }
 
+    /// The last lines of a container's newest run that wrote anything, for Pods whose objects are
+    /// gone; empty if there is nothing left of them.
+    pub fn last_words(&self, namespace: &str, pod: &str, uid: &str, container: &str) -> String {
+        let target =
+            PodRef { namespace: namespace.to_owned(), name: pod.to_owned(), uid: uid.to_owned() };
+        let folder = self.folder_of(&target).join(container);
+        let entries = fs::read_dir(&folder).into_iter().flatten().flatten();
+        let runs = entries.filter_map(|entry| {
+            let name = entry.file_name();
+            name.to_str()?.split_once('.')?.0.parse().ok()
+        });
+        runs.max().map_or(String::new(), |run| tail::excerpt(&folder, run))
+    }
+
     /// A new run of a container: where its output goes. Its last run but one is forgotten. This
     /// blocks.
     pub(crate) fn begin(&self, pod: &PodRef, container: &str, run: u32) -> Writer {

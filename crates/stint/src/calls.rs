@@ -1,6 +1,6 @@
 //! The calls that are made to an API server, and what it tells by itself.
 
-use futures_util::{StreamExt, pin_mut};
+use futures_util::{AsyncReadExt, StreamExt, pin_mut};
 use http::{Method, Request};
 use k8s_openapi::api::batch::v1::Job;
 use kube::Client;
@@ -117,20 +117,59 @@ impl Calls {
             "/api/v1/namespaces/{namespace}/pods/{pod}/log?container={container}\
              &tailLines={TAIL_LINES}&limitBytes={MAX_TAIL_BYTES}"
         );
+        let mut bytes = Vec::new();
+        if failure.goes_on {
+            bytes = self.read(&format!("{path}&previous=true")).await;
+        }
+        if bytes.is_empty() {
+            bytes = self.read(&path).await;
+        }
+        // Not everybody writes UTF-8.
+        String::from_utf8_lossy(&bytes).lines().map(str::to_owned).collect()
+    }
+
+    /// All bytes of a text; none if it cannot be had.
+    async fn read(&self, path: &str) -> Vec<u8> {
         let Ok(request) = Request::get(path).body(Vec::new()) else { return Vec::new() };
-        let text = self.client.request_text(request).await.unwrap_or_default();
-        text.lines().map(str::to_owned).collect()
+        let mut bytes = Vec::new();
+        if let Ok(text) = self.client.request_stream(request).await {
+            pin_mut!(text);
+            let _ = text.read_to_end(&mut bytes).await;
+        }
+        bytes
+    }
+
+    /// A failure with what its Pod's Events say of it: of a container that was ended by a signal
+    /// since a probe or a hook of it failed nobody else does.
+    pub(crate) async fn explained(&self, failure: &Failure) -> Failure {
+        let mut failure = failure.clone();
+        if failure.why.contains("(signal ")
+            && let Some(events) = self.warnings(&failure.uid).await
+            && let Some(why) = events.iter().rev().find(|it| has_ended_a_container(it))
+        {
+            failure.why = format!("{}: {why}", failure.why);
+        }
+        failure
     }
 
     /// The latest warning about the object with this uid, as its reason and message.
     pub(crate) async fn warning(&self, uid: &str) -> Option<String> {
+        self.warnings(uid).await?.pop()
+    }
+
+    /// The warnings about the object with this uid, as reasons and messages, the latest last.
+    async fn warnings(&self, uid: &str) -> Option<Vec<String>> {
         let path =
             format!("/api/v1/events?fieldSelector=involvedObject.uid%3D{uid},type%3DWarning");
-        let list = self.get(&path).await.ok().flatten()?;
+        let mut list = self.get(&path).await.ok().flatten()?;
         let time = |event: &Value| event["lastTimestamp"].as_str().unwrap_or("").to_owned();
-        let latest = list["items"].as_array()?.iter().max_by_key(|event| time(event))?;
-        let word = |field: &str| latest[field].as_str().unwrap_or_default().to_owned();
-        Some(format!("{}: {}", word("reason"), word("message")))
+        let events = list["items"].as_array_mut()?;
+        events.sort_by_key(time);
+        let sentence = |event: &Value| {
+            let word = |field: &str| event[field].as_str().unwrap_or_default();
+            format!("{}: {}", word("reason"), word("message"))
+        };
+        Some(events.iter().map(sentence).collect())
     }
 
     pub(crate) fn client(&self) -> &Client {
@@ -149,6 +188,12 @@ impl Calls {
         let request = request.header("content-type", content_type).body(body)?;
         self.client.request(request).await.map_err(refusal)
     }
+}
+
+/// Whether a warning is of what ends a container.
+fn has_ended_a_container(warning: &str) -> bool {
+    let of = ["Unhealthy: Liveness", "Unhealthy: Startup", "FailedPostStartHook:"];
+    of.iter().any(|what| warning.starts_with(what))
 }
 
 fn refusal(error: kube::Error) -> CallError {

@@ -164,9 +164,10 @@ impl PodSight {
         self.status.start_time.as_ref().map(|time| time.0)
     }
 
-    /// When the last of its containers ended.
+    /// When the last of its containers ended, or the last run of one that is to run again.
     pub(crate) fn ended(&self) -> Option<Timestamp> {
-        let ends = self.containers().filter_map(|it| it.state.terminated.as_ref());
+        let states = self.containers().flat_map(|it| [&it.state, &it.last_state]);
+        let ends = states.filter_map(|state| state.terminated.as_ref());
         ends.filter_map(|ended| ended.finished_at.as_ref().map(|time| time.0)).max()
     }
 
@@ -210,6 +211,11 @@ impl PodSight {
         self.containers().filter(begun).map(|it| (it.name.as_str(), it.restart_count))
     }
 
+    /// Whether it has more than one container.
+    pub(crate) fn has_several(&self) -> bool {
+        self.containers().nth(1).is_some()
+    }
+
     /// The containers that have run before the run that they are in.
     pub(crate) fn restarted_containers(&self) -> impl Iterator<Item = &str> {
         let restarted = |it: &&ContainerSight| it.restart_count > 0;
@@ -219,6 +225,29 @@ impl PodSight {
     /// How often its containers were started again.
     pub(crate) fn restarts(&self) -> u64 {
         self.containers().map(|it| u64::from(it.restart_count)).sum()
+    }
+
+    /// How many runs of its containers are over that were not their last.
+    pub(crate) fn relapses(&self) -> u64 {
+        let of = |it: &ContainerSight| {
+            let waits = it.state.waiting.is_some() && it.last_state.terminated.is_some();
+            u64::from(it.restart_count) + u64::from(waits)
+        };
+        self.containers().map(of).sum()
+    }
+
+    /// The container that failed and runs again, or is about to, and how.
+    fn relapse(&self) -> Option<(&ContainerSight, &Terminated)> {
+        let ended = self.containers().filter_map(|container| {
+            let ended = container.last_state.terminated.as_ref()?;
+            (ended.exit_code != 0).then_some((container, ended))
+        });
+        ended.max_by_key(|(_, ended)| ended.finished_at.as_ref().map(|time| time.0))
+    }
+
+    /// Which container failed that runs again, or is about to, and why.
+    pub(crate) fn why_relapsed(&self) -> Option<(&str, String)> {
+        self.relapse().map(|(container, ended)| (container.name.as_str(), how_ended(ended)))
     }
 
     /// Whether its containers may run more than once.
@@ -254,18 +283,7 @@ impl PodSight {
 
     fn how_failed(&self) -> String {
         if let Some((_, ended)) = self.failure() {
-            let how = match (ended.reason.as_str(), ended.exit_code) {
-                ("" | "Error", code @ 129..=192) => {
-                    format!("exit code {code} (signal {})", code - 128)
-                }
-                ("" | "Error", code) => format!("exit code {code}"),
-                (reason, code) => format!("{reason} (exit code {code})"),
-            };
-            // What the container left for this purpose, or why it could not be started.
-            return match ended.message.trim() {
-                "" => how,
-                message => format!("{how}: {message}"),
-            };
+            return how_ended(ended);
         }
         let Status { reason, message, .. } = &self.status;
         sentence(reason, message)
@@ -298,6 +316,20 @@ impl PodSight {
             let ended = container.state.terminated.as_ref()?;
             (ended.exit_code != 0).then_some((container, ended))
         })
+    }
+}
+
+/// How a container ended: its code, and what it left for this purpose or why it could not be
+/// started.
+fn how_ended(ended: &Terminated) -> String {
+    let how = match (ended.reason.as_str(), ended.exit_code) {
+        ("" | "Error", code @ 129..=192) => format!("exit code {code} (signal {})", code - 128),
+        ("" | "Error", code) => format!("exit code {code}"),
+        (reason, code) => format!("{reason} (exit code {code})"),
+    };
+    match ended.message.trim() {
+        "" => how,
+        message => format!("{how}: {message}"),
     }
 }
 

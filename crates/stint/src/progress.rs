@@ -58,6 +58,8 @@ pub(crate) struct JobProgress {
     failed_pods: u64,
     /// The last failure of each index, or of each Pod where there are no indexes.
     failures: BTreeMap<u32, Failure>,
+    /// How many Pods without an index have one.
+    unnumbered: u32,
     latest: Option<u32>,
     slowest: Vec<Slow>,
     /// The Pod that waits for something unusual, and for what, as last seen.
@@ -81,23 +83,46 @@ struct Attempt {
     since: Option<Instant>,
     /// Whether it has a node, and nothing of it has run.
     is_starting: bool,
+    /// Whether it waits for something unusual.
+    is_held_up: bool,
     what: String,
     restarts: u64,
+    /// How many runs of its containers are over that were not their last.
+    relapses: u64,
+    /// Where its failure is, if one of those failed.
+    failure: Option<u32>,
 }
 
-/// A Pod that failed.
+/// A Pod that failed, or a container of one that is run again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Failure {
     pub(crate) index: Option<u32>,
     pub(crate) namespace: String,
     pub(crate) pod: String,
+    pub(crate) uid: String,
     pub(crate) container: Option<String>,
     pub(crate) why: String,
-    /// How many Pods of this index failed.
+    /// How many Pods of this index failed, and runs of their containers.
     pub(crate) times: u32,
+    /// Whether the Pod goes on with another run of the container.
+    pub(crate) goes_on: bool,
 }
 
 impl Failure {
+    /// That of a Pod, before anything is known of it.
+    fn of(pod: &PodSight) -> Self {
+        Failure {
+            index: pod.index(),
+            namespace: pod.namespace().to_owned(),
+            pod: pod.name().to_owned(),
+            uid: pod.uid().to_owned(),
+            container: None,
+            why: String::new(),
+            times: 0,
+            goes_on: false,
+        }
+    }
+
     /// What failed: an index, or else a Pod.
     pub(crate) fn what(&self) -> String {
         match self.index {
@@ -160,6 +185,7 @@ impl Progress {
             retries: 0,
             failed_pods: 0,
             failures: BTreeMap::new(),
+            unnumbered: 0,
             latest: None,
             slowest: Vec::new(),
             waits: None,
@@ -348,10 +374,15 @@ impl JobProgress {
         let (done, failed_pods) = self.pods();
         let by_index = spec.is_some_and(|spec| spec.backoff_limit_per_index.is_some());
         let failed = if by_index { self.failed_indexes().count() } else { failed_pods };
-        let running = self.attempts.values().filter(|attempt| attempt.since.is_some()).count();
+        let runs = |it: &&Attempt| it.since.is_some() && !it.is_held_up;
+        let running = self.attempts.values().filter(runs).count();
         // A Pod that has ended may be seen before it is counted, or after.
         let running = if self.ended.is_some() { 0 } else { running as u64 };
         let given_up = if by_index { failed } else { 0 };
+        let running = match total {
+            Some(total) => running.min(total.saturating_sub(done + given_up)),
+            None => running,
+        };
         let waiting = total.map(|total| total.saturating_sub(done + running + given_up));
         let waiting = waiting.filter(|_| self.ended.is_none());
         Counts { total, done, failed, running, waiting }
@@ -379,6 +410,19 @@ impl JobProgress {
     /// What took longest, the slowest first.
     pub(crate) fn slowest(&self) -> &[Slow] {
         &self.slowest
+    }
+
+    /// What runs, and for how long it has, the longest first.
+    pub(crate) fn running(&self, now: Instant) -> Vec<Slow> {
+        let runs = self.attempts.values().filter(|it| !it.is_held_up);
+        let mut running: Vec<Slow> = runs
+            .filter_map(|attempt| {
+                let time = now.saturating_duration_since(attempt.since?);
+                Some(Slow { what: attempt.what.clone(), time })
+            })
+            .collect();
+        running.sort_by(|a, b| b.time.cmp(&a.time).then_with(|| a.what.cmp(&b.what)));
+        running
     }
 
     fn is_settled(&self) -> bool {
@@ -417,15 +461,23 @@ impl JobProgress {
             attempt.since.get_or_insert(now);
         }
         attempt.is_starting = pod.is_starting();
+        attempt.is_held_up = pod.why_waiting().is_some();
         self.retries += pod.restarts().saturating_sub(attempt.restarts);
         attempt.restarts = attempt.restarts.max(pod.restarts());
         let since = attempt.since;
+        let relapsed = self.note_relapse(pod);
         let has_ended = matches!(stage, Stage::Succeeded | Stage::Failed);
-        if has_ended || is_gone {
-            self.attempts.remove(pod.uid());
-        }
+        let attempt = match has_ended || is_gone {
+            true => self.attempts.remove(pod.uid()),
+            false => None,
+        };
         if !has_ended {
-            return None;
+            return relapsed;
+        }
+        if let (Stage::Succeeded, None, Some(place)) =
+            (stage, pod.index(), attempt.and_then(|attempt| attempt.failure))
+        {
+            self.failures.remove(&place);
         }
         self.over_count += 1;
         if !is_gone {
@@ -434,7 +486,11 @@ impl JobProgress {
         self.note_time(pod, now.saturating_duration_since(since.unwrap_or(now)));
         // One that was stopped, as its Job needs it no more, has not failed by itself.
         let has_failed = stage == Stage::Failed && !pod.is_deleted();
-        has_failed.then(|| self.note_failure(pod))
+        match stage {
+            Stage::Failed if has_failed => Some(self.note_failure(pod)),
+            Stage::Succeeded => None,
+            _ => relapsed,
+        }
     }
 
     /// Keeps what is worth knowing of why Pods wait: one Pod, until it waits no more. Told once
@@ -470,7 +526,15 @@ impl JobProgress {
     }
 
     fn begin(&mut self, pod: &PodSight) {
-        let attempt = Attempt { since: None, is_starting: false, what: pod.what(), restarts: 0 };
+        let attempt = Attempt {
+            since: None,
+            is_starting: false,
+            is_held_up: false,
+            what: pod.what(),
+            restarts: 0,
+            relapses: 0,
+            failure: None,
+        };
         self.attempts.insert(pod.uid().to_owned(), attempt);
         let is_retry = match pod.index() {
             Some(index) => !self.tried.insert(index),
@@ -491,20 +555,52 @@ impl JobProgress {
 
     fn note_failure(&mut self, pod: &PodSight) -> Failure {
         self.failed_pods += 1;
-        let ordinal = u32::try_from(self.failed_pods).unwrap_or(u32::MAX);
-        let key = pod.index().unwrap_or(ordinal);
-        let times = self.failures.get(&key).map_or(0, |failure| failure.times) + 1;
+        let place = self.place_of(pod);
         let failure = Failure {
-            index: pod.index(),
-            namespace: pod.namespace().to_owned(),
-            pod: pod.name().to_owned(),
             container: pod.failed_container().map(str::to_owned),
             why: pod.why_failed(),
-            times,
+            times: 1,
+            goes_on: false,
+            ..Failure::of(pod)
         };
-        if self.failures.len() < MAX_FAILURES || self.failures.contains_key(&key) {
-            self.failures.insert(key, failure.clone());
-            self.latest = Some(key);
+        self.put_failure(place, failure)
+    }
+
+    /// Takes note of containers that failed and are run again.
+    fn note_relapse(&mut self, pod: &PodSight) -> Option<Failure> {
+        let attempt = self.attempts.get_mut(pod.uid())?;
+        let known = std::mem::replace(&mut attempt.relapses, pod.relapses());
+        let new = pod.relapses().saturating_sub(known);
+        let place = attempt.failure;
+        let (container, why) = pod.why_relapsed().filter(|_| new > 0)?;
+        let failure = Failure {
+            container: Some(container.to_owned()),
+            why,
+            times: u32::try_from(new).unwrap_or(u32::MAX),
+            goes_on: true,
+            ..Failure::of(pod)
+        };
+        let place = place.unwrap_or_else(|| self.place_of(pod));
+        self.attempts.get_mut(pod.uid())?.failure = Some(place);
+        Some(self.put_failure(place, failure))
+    }
+
+    /// Where the failure of a Pod belongs.
+    fn place_of(&mut self, pod: &PodSight) -> u32 {
+        let relapsed = self.attempts.get(pod.uid()).and_then(|attempt| attempt.failure);
+        pod.index().or(relapsed).unwrap_or_else(|| {
+            self.unnumbered += 1;
+            self.unnumbered
+        })
+    }
+
+    /// Puts a failure in the place of the one before, and adds up how often.
+    fn put_failure(&mut self, place: u32, mut failure: Failure) -> Failure {
+        let before = self.failures.get(&place).map_or(0, |failure| failure.times);
+        failure.times = failure.times.saturating_add(before);
+        if self.failures.len() < MAX_FAILURES || self.failures.contains_key(&place) {
+            self.failures.insert(place, failure.clone());
+            self.latest = Some(place);
         }
         failure
     }

@@ -12,6 +12,7 @@ mod change;
 mod creation;
 mod job_logs;
 mod manifests;
+mod needs;
 mod overrides;
 mod place;
 mod printer;
@@ -31,13 +32,13 @@ use k8s_openapi::api::batch::v1::Job;
 use serde_json::Value;
 use stint_api::index_set::IndexSet;
 use stint_local::{Cluster, Identity, Options, StartError, TaskFailure};
-use stint_node::RuntimeError;
+use stint_node::{Logs, RuntimeError};
 use stint_store::StoreError;
 use thiserror::Error;
 use tokio::sync::mpsc::{Receiver, channel};
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
-use self::creation::{CreationError, Wanted, make_job, make_others};
+use self::creation::{CreationError, Wanted, check_needs, make_job, make_others};
 use self::job_logs::JobLogs;
 use self::manifests::Manifests;
 use self::place::Place;
@@ -49,7 +50,7 @@ use crate::calls::{Calls, JOB_PODS, JOBS, Seen, watch_jobs, watch_pods};
 use crate::color::Painter;
 use crate::ending::Ending;
 use crate::input;
-use crate::job_text::{MAX_SHOWN_FAILURES, Tail};
+use crate::job_text::{MAX_SHOWN_FAILURES, TAIL_LINES, Tail};
 use crate::objects::print_objects;
 use crate::place::{Holder, NODE, PlaceError, hold_folder};
 use crate::progress::{End, Failure, JobProgress, Progress, completions};
@@ -241,7 +242,7 @@ async fn run_here(
     .await?;
     let calls = Calls::new(cluster.client(Identity::admin()));
     let begun = tokio::select! {
-        begun = Run::begin(args, manifests, calls, &screen) => Some(begun),
+        begun = Run::begin(args, manifests, calls, &place, &screen) => Some(begun),
         () = signals.next() => None,
     };
     let mut run = match begun {
@@ -269,13 +270,13 @@ async fn run_here(
     // From here on the result is known.
     ending.set_code(run.code(&stop));
     ending.at_next(signals);
-    if let Some(word) = match stop {
-        Stop::Interrupted => Some("interrupted"),
-        Stop::TimedOut => Some("the time of --timeout is up"),
+    if let Some((word, again)) = match stop {
+        Stop::Interrupted => Some(("interrupted", " again")),
+        Stop::TimedOut => Some(("the time of --timeout is up", "")),
         Stop::Ended | Stop::Failed(_) | Stop::Refused(_) => None,
     } {
         run.view.close();
-        screen.say(format!("{word}: Pods are being ended; Ctrl-C again ends them at once\n"));
+        screen.say(format!("{word}: Pods are being ended; Ctrl-C{again} ends them at once\n"));
     }
     let tails = run.tails().await;
     // Nobody is followed any more that is not already.
@@ -309,6 +310,8 @@ struct Run {
     latest: Option<(Failure, Vec<String>)>,
     /// What the failed wrote last, by their Job and Pod: their logs may be gone at the end.
     tails: HashMap<(usize, String), Vec<String>>,
+    /// What is left of the logs of Pods that are gone.
+    left: Logs,
     /// The Jobs that were not there when they were last looked at.
     missing: HashSet<String>,
 }
@@ -319,9 +322,11 @@ impl Run {
         args: &RunArgs,
         manifests: &Manifests,
         calls: Calls,
+        place: &Place,
         screen: &Screen,
     ) -> Result<Self, RunError> {
         make_others(&calls, manifests).await?;
+        check_needs(&calls, manifests).await?;
         let wanted = match (&args.only_indexes, args.retry_failed) {
             (Some(only), _) => Wanted::Only(only.clone()),
             (None, true) => Wanted::NotCompleted,
@@ -362,6 +367,7 @@ impl Run {
             printer,
             latest: None,
             tails: HashMap::new(),
+            left: Logs::left_in(&place.pods()),
             missing: HashSet::new(),
         })
     }
@@ -501,15 +507,29 @@ impl Run {
         for (number, job) in self.progress.jobs().iter().enumerate() {
             let mut tails = Vec::new();
             for failure in shown(job).filter(|_| job.end() != End::Complete) {
-                let lines = match self.tails.get(&(number, failure.pod.clone())) {
+                let mut lines = match self.tails.get(&(number, failure.pod.clone())) {
                     Some(lines) => lines.clone(),
                     None => self.calls.tail(failure).await,
                 };
-                tails.push((failure.clone(), lines));
+                if lines.is_empty() {
+                    lines = self.left_lines(failure);
+                }
+                tails.push((self.calls.explained(failure).await, lines));
             }
             all.push(tails);
         }
         all
+    }
+
+    /// The last lines that are left of a Pod which its Job has removed.
+    fn left_lines(&self, failure: &Failure) -> Vec<String> {
+        let Failure { namespace, pod, uid, container: Some(container), .. } = failure else {
+            return Vec::new();
+        };
+        let text = self.left.last_words(namespace, pod, uid, container);
+        let lines: Vec<&str> = text.lines().collect();
+        let first = lines.len().saturating_sub(TAIL_LINES);
+        lines[first..].iter().map(|line| (*line).to_owned()).collect()
     }
 
     fn finish(
@@ -589,10 +609,7 @@ fn failed_indexes(jobs: &[JobProgress]) -> Option<IndexSet> {
     if !job.is_indexed() {
         return None;
     }
-    let failed = job.failed_indexes();
-    if !failed.is_empty() {
-        return Some(failed);
-    }
+    // Those that failed, and those that were stopped or never began.
     let mut done = job.completed_indexes();
     done.union(&job.preset);
     Some(done.complement(completions(&job.job)))

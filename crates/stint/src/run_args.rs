@@ -38,7 +38,7 @@ Exit codes:
 /// Reads every document of every FILE as the Kubernetes API server would, runs the Jobs as
 /// processes of this machine with the ConfigMaps, Secrets, Services, ServiceAccounts and
 /// Namespaces beside them, and ends when they have ended. Nothing is left behind unless a Job
-/// fails; then its logs are kept, and the summary says where.
+/// fails or time runs out; then the logs are kept, and the summary says where.
 ///
 /// A Pod that failed is tried again after one second instead of Kubernetes' ten; see
 /// --pod-failure-backoff-base.

@@ -209,7 +209,9 @@ Use it from another terminal:
 /// Resolves at Ctrl-C, SIGTERM or SIGHUP. A second one ends the process at once.
 async fn stopped(mut signals: Signals, ending: &Ending) {
     signals.next().await;
-    tracing::info!("stopping");
+    tracing::info!(
+        "stopping: Pods are being ended with their grace; Ctrl-C again ends them at once"
+    );
     ending.at_next(signals);
 }
 

@@ -147,7 +147,7 @@ async fn show_job(
     let page = Page::new(job, &pods, warning);
     let mut tails: Vec<Tail> = Vec::new();
     for failure in page.shown_failures() {
-        tails.push((failure.clone(), calls.tail(failure).await));
+        tails.push((calls.explained(failure).await, calls.tail(failure).await));
     }
     let goes_on = reached.goes_on();
     let again = args.cluster.again();

@@ -93,7 +93,8 @@ pub(crate) fn pace(counts: &Counts, elapsed: Duration) -> Option<String> {
     let rate = counts.done as f64 / seconds;
     let shown =
         if rate >= 0.1 { format!("{rate:.1}/s") } else { format!("{:.1}/min", rate * 60.0) };
-    let left = counts.total.map(|total| total.saturating_sub(counts.done));
+    // What has failed for good takes no more time.
+    let left = counts.waiting.map(|waiting| waiting + counts.running);
     match left.filter(|left| *left > 0) {
         Some(left) => {
             let left = Duration::try_from_secs_f64(left as f64 / rate).unwrap_or(Duration::MAX);
@@ -137,7 +138,12 @@ mod tests {
         let some = Counts { total: Some(8), done: 4, failed: 0, running: 1, waiting: Some(3) };
         assert_eq!(pace(&some, Duration::from_secs(2)).as_deref(), Some("2.0/s, 2.00s left"));
         assert_eq!(pace(&Counts { done: 0, ..some }, Duration::from_secs(2)), None);
-        let done = Counts { done: 8, ..some };
+        let some_failed = Counts { failed: 2, waiting: Some(1), ..some };
+        assert_eq!(
+            pace(&some_failed, Duration::from_secs(2)).as_deref(),
+            Some("2.0/s, 1.00s left")
+        );
+        let done = Counts { done: 8, running: 0, waiting: Some(0), ..some };
         assert_eq!(pace(&done, Duration::from_secs(160)).as_deref(), Some("3.0/min"));
     }
 

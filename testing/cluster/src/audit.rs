@@ -1,4 +1,4 @@
-//! The audit log of kube-apiserver: who has written what.
+//! The audit log of kube-apiserver: who has asked for what.
 
 use std::io;
 use std::path::Path;
@@ -9,15 +9,18 @@ use serde_json::Value;
 /// The built-in Job controller, as kube-apiserver knows it.
 pub const BUILT_IN: &str = "system:serviceaccount:kube-system:job-controller";
 
-/// A write.
+/// A call.
 #[derive(Clone, Debug)]
-pub struct Write {
+pub struct Call {
     /// Who has asked for it.
     pub user: String,
     /// `create pods`, `patch jobs/status`.
     pub what: String,
     /// The name of the object, or how it begins if the server was to make it up.
     pub name: String,
+    /// The status code of the answer.
+    pub code: u16,
+    is_write: bool,
 }
 
 #[derive(Deserialize)]
@@ -28,6 +31,8 @@ struct Entry {
     object_ref: Target,
     #[serde(default)]
     request_object: Value,
+    #[serde(default)]
+    response_status: Status,
 }
 
 #[derive(Deserialize)]
@@ -44,12 +49,25 @@ struct Target {
     name: String,
 }
 
+#[derive(Default, Deserialize)]
+struct Status {
+    #[serde(default)]
+    code: u16,
+}
+
 /// All writes to Jobs, Pods and Events so far.
-pub fn writes(folder: &Path) -> io::Result<Vec<Write>> {
+pub fn writes(folder: &Path) -> io::Result<Vec<Call>> {
+    let mut calls = calls(folder)?;
+    calls.retain(|call| call.is_write && !call.what.ends_with(" leases"));
+    Ok(calls)
+}
+
+/// All writes so far, and what stint's controllers have read. A watch is told when it has ended.
+pub fn calls(folder: &Path) -> io::Result<Vec<Call>> {
     let text = std::fs::read_to_string(folder.join("audit.log"))?;
     // The last line may be half written.
     let whole = text.rfind('\n').map_or("", |end| &text[..end]);
-    let write = |line: &str| {
+    let call = |line: &str| {
         let entry: Entry = serde_json::from_str(line)?;
         let metadata = &entry.request_object["metadata"];
         let in_body = [&metadata["name"], &metadata["generateName"]];
@@ -58,7 +76,9 @@ pub fn writes(folder: &Path) -> io::Result<Vec<Write>> {
         let Target { resource, subresource, name: of_path } = entry.object_ref;
         let name = if of_path.is_empty() { name.unwrap_or_default().to_owned() } else { of_path };
         let what = format!("{} {resource}{slash}{subresource}", entry.verb);
-        Ok(Write { user: entry.user.username, what, name })
+        let is_write = !matches!(&*entry.verb, "get" | "list" | "watch");
+        let code = entry.response_status.code;
+        Ok(Call { user: entry.user.username, what, name, code, is_write })
     };
-    whole.lines().map(write).collect()
+    whole.lines().map(call).collect()
 }

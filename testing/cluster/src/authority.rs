@@ -10,6 +10,11 @@ use rcgen::{
 };
 use thiserror::Error;
 
+use crate::stint::Mode;
+
+/// The group of all controllers of stint's, for the audit log. No right comes with it.
+pub const CONTROLLERS: &str = "stint-controllers";
+
 /// Why there is no certificate.
 #[derive(Debug, Error)]
 pub enum AuthorityError {
@@ -56,9 +61,18 @@ impl User {
         User::named("system:kube-controller-manager")
     }
 
-    /// Stint's controller.
-    pub fn controller() -> Self {
-        User::named("stint-controller")
+    /// Stint's controller, as `deploy/` installs it: whom its roles are bound to.
+    pub fn controller(mode: Mode) -> Self {
+        let name = match mode {
+            Mode::Beside => "system:serviceaccount:stint-system:stint-controller",
+            Mode::Replace => "system:serviceaccount:stint-system:stint-controller-builtin",
+        };
+        User::controller_named(name)
+    }
+
+    /// A controller of stint's by another name.
+    pub fn controller_named(name: &str) -> Self {
+        User { group: Some(CONTROLLERS.to_owned()), ..User::named(name) }
     }
 
     /// What drives Pods in place of a kubelet.

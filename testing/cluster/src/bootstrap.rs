@@ -1,8 +1,10 @@
 //! What there is in every cluster before anything else: the default service account, and what the
 //! users of the tests may do.
 
-use k8s_openapi::api::core::v1::ServiceAccount;
-use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
+use std::collections::BTreeSet;
+
+use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
+use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding};
 use kube::Client;
 use kube::api::{Api, PostParams};
 use serde::Serialize;
@@ -11,6 +13,7 @@ use serde_json::{Value, json};
 
 use crate::authority::User;
 use crate::cluster::ClusterError;
+use crate::deployed;
 
 /// Makes it. Namespaces are kube-apiserver's own business.
 pub(crate) async fn prepare(admin: &Client) -> Result<(), ClusterError> {
@@ -22,24 +25,38 @@ pub(crate) async fn prepare(admin: &Client) -> Result<(), ClusterError> {
         {"apiGroups": [""], "resources": ["pods/binding"], "verbs": ["create"]},
     ]);
     grant(admin, &User::kubelet(), kubelet).await?;
-    grant(admin, &User::controller(), controller_rules()).await
+    install_roles(admin).await
 }
 
-/// What stint's controller may do, and no more.
-fn controller_rules() -> Value {
-    json!([
-        {"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["get", "list", "watch"]},
-        {"apiGroups": ["batch"], "resources": ["jobs/status"], "verbs": ["patch"]},
-        {
-            "apiGroups": [""], "resources": ["pods"],
-            "verbs": ["get", "list", "watch", "create", "patch", "delete"],
-        },
-        {"apiGroups": [""], "resources": ["events"], "verbs": ["create", "patch"]},
-        {
-            "apiGroups": ["coordination.k8s.io"], "resources": ["leases"],
-            "verbs": ["get", "create", "update", "patch"],
-        },
-    ])
+/// Lets stint's controller do what `deploy/` allows it, and no more: the roles of the overlays as
+/// they are, bound to the service accounts that they name.
+async fn install_roles(admin: &Client) -> Result<(), ClusterError> {
+    let mut namespaces = BTreeSet::new();
+    for overlay in ["managed-by", "replace-builtin"] {
+        for object in deployed::kustomized(&format!("overlays/{overlay}")).await? {
+            let kind = object["kind"].as_str().unwrap_or_default();
+            let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default().to_owned();
+            let admin = admin.clone();
+            match kind {
+                "Namespace" if namespaces.insert(object["metadata"]["name"].to_string()) => {
+                    create::<Namespace>(&Api::all(admin), object).await?;
+                }
+                "ServiceAccount" => {
+                    create::<ServiceAccount>(&Api::namespaced(admin, &namespace), object).await?;
+                }
+                "ClusterRole" => create::<ClusterRole>(&Api::all(admin), object).await?,
+                "ClusterRoleBinding" => {
+                    create::<ClusterRoleBinding>(&Api::all(admin), object).await?;
+                }
+                "Role" => create::<Role>(&Api::namespaced(admin, &namespace), object).await?,
+                "RoleBinding" => {
+                    create::<RoleBinding>(&Api::namespaced(admin, &namespace), object).await?;
+                }
+                _ => {}
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Lets somebody do what `rules` say, everywhere.

@@ -15,6 +15,7 @@ use thiserror::Error;
 use tokio::time::Instant;
 
 use crate::authority::{Authority, AuthorityError, Keyed, User};
+use crate::deployed::DeployedError;
 use crate::process::Process;
 use crate::programs::{Programs, ProgramsError};
 use crate::{bootstrap, flags};
@@ -60,6 +61,15 @@ pub enum ClusterError {
         /// Its name.
         program: &'static str,
         /// The end of its log.
+        words: String,
+    },
+    /// What `deploy/` installs is not known.
+    #[error(transparent)]
+    Deployed(#[from] DeployedError),
+    /// There is no program `stint` to be run.
+    #[error("stint cannot be built: {words}; --stint PATH names one that is there")]
+    Build {
+        /// What cargo says.
         words: String,
     },
     /// No client can be made of a kubeconfig.
@@ -344,6 +354,9 @@ fn free_port() -> u16 {
     listener.local_addr().expect("it is bound").port()
 }
 
+/// Writes a file as a whole: somebody may be reading the one before.
 fn write(path: &Path, text: &str) -> Result<(), ClusterError> {
-    fs::write(path, text).map_err(|source| ClusterError::Write { path: path.to_owned(), source })
+    let new = path.with_extension("new");
+    let written = fs::write(&new, text).and_then(|()| fs::rename(&new, path));
+    written.map_err(|source| ClusterError::Write { path: path.to_owned(), source })
 }

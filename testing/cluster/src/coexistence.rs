@@ -16,6 +16,7 @@ use crate::audit::{self, BUILT_IN};
 use crate::authority::User;
 use crate::cluster::ClusterError;
 use crate::report::Report;
+use crate::stint::Mode;
 use crate::suite::Suite;
 use crate::theatre::{Player, Theatre};
 
@@ -181,9 +182,9 @@ fn is_free(pod: &Pod) -> bool {
 /// Every write of either controller was to a Job of its kind, or to a Pod or an Event of one.
 fn check_audit(theatre: &Theatre) {
     let writes = audit::writes(theatre.cluster.folder()).expect("there is an audit log");
-    let ours = User::controller().name;
+    let ours = User::controller(Mode::Beside).name;
     // Those that come back change sides.
-    let stays = |write: &&audit::Write| !write.name.starts_with(BACK);
+    let stays = |write: &&audit::Call| !write.name.starts_with(BACK);
     for write in writes.iter().filter(stays) {
         let is_of_ours = write.name.contains(OURS);
         let is_wrong = if is_of_ours { write.user == BUILT_IN } else { write.user == ours };

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::authority::Keyed;
+use crate::authority::{CONTROLLERS, Keyed};
 use crate::cluster::Manager;
 
 /// What Jobs need around them. Not podgc and nodelifecycle: the nodes of Pods do not exist here.
@@ -91,8 +91,8 @@ pub(crate) fn manager_keys(tokens: &Keyed, authority: &Path) -> Vec<String> {
     ]
 }
 
-/// Who has written what to Jobs and Pods. Of what is created the whole is noted: it may have no
-/// name yet.
+/// Who has written what to Jobs and Pods, and everything that stint's controllers have asked for.
+/// Of what is created the whole is noted: it may have no name yet.
 pub(crate) fn audit_policy() -> Value {
     let resources = json!([
         {"group": "", "resources": ["pods", "pods/*", "events"]},
@@ -107,6 +107,14 @@ pub(crate) fn audit_policy() -> Value {
                 "level": "Metadata",
                 "verbs": ["update", "patch", "delete", "deletecollection"],
                 "resources": resources,
+            },
+            {
+                "level": "Metadata", "userGroups": [CONTROLLERS],
+                "resources": [
+                    {"group": "", "resources": ["*"]},
+                    {"group": "batch", "resources": ["*"]},
+                    {"group": "coordination.k8s.io", "resources": ["*"]},
+                ],
             },
             {"level": "None"},
         ],

@@ -1,4 +1,4 @@
-//! Asks a server on loopback that speaks plain HTTP whether it is well.
+//! Asks a server on loopback that speaks plain HTTP.
 
 use std::io;
 
@@ -10,7 +10,8 @@ pub(crate) async fn is_ok(port: u16, path: &str) -> bool {
     matches!(ask(port, path).await, Ok(answer) if answer.starts_with(b"HTTP/1.0 200") || answer.starts_with(b"HTTP/1.1 200"))
 }
 
-async fn ask(port: u16, path: &str) -> io::Result<Vec<u8>> {
+/// What it answers, head and all.
+pub(crate) async fn ask(port: u16, path: &str) -> io::Result<Vec<u8>> {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).await?;
     let request = format!("GET {path} HTTP/1.0\r\nHost: 127.0.0.1\r\n\r\n");
     stream.write_all(request.as_bytes()).await?;

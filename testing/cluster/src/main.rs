@@ -8,6 +8,8 @@ use clap::Parser;
 use stint_cluster::attempt::keep_panics;
 use stint_cluster::cluster::Options;
 use stint_cluster::elsewhere::ELSEWHERE;
+use stint_cluster::faults::Weather;
+use stint_cluster::random::Seeds;
 use stint_cluster::report::Report;
 use stint_cluster::stint::Build;
 use stint_cluster::suite::{self, Suite};
@@ -18,6 +20,8 @@ Examples:
   testing/cluster/run                        Everything, on the newest Kubernetes
   testing/cluster/run plays/retried          The scenarios with this in their name
   testing/cluster/run --kubernetes 1.34      On an older one
+  testing/cluster/run random --seeds 300     More Jobs by chance, from fresh seeds
+  testing/cluster/run random --seed 4711     One of them again
 
 Exit codes: 0 everything is right; 1 something is not; 2 the arguments are wrong, or there is no
 cluster.";
@@ -40,9 +44,20 @@ struct Args {
     #[arg(long, value_name = "PATH")]
     stint: Option<PathBuf>,
 
+    #[command(flatten)]
+    weather: Weather,
+
     /// Keep the logs of the clusters, also if nothing fails
     #[arg(long)]
     keep: bool,
+
+    /// How many fresh seeds the random differential is given
+    #[arg(long, value_name = "COUNT", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..))]
+    seeds: u64,
+
+    /// Give the random differential this seed alone
+    #[arg(long, value_name = "SEED", conflicts_with = "seeds")]
+    seed: Option<u64>,
 
     /// Only name the scenarios
     #[arg(long)]
@@ -55,6 +70,8 @@ fn main() -> ExitCode {
         filters: args.filter,
         options: Options { version: args.kubernetes, ..Options::default() },
         build: args.stint.map_or(Build::Library, Build::Program),
+        seeds: args.seed.map_or(Seeds::Fresh(args.seeds), Seeds::One),
+        weather: args.weather,
         keeps_logs: args.keep,
     };
     let names: Vec<String> = suite::names().into_iter().filter(|name| suite.wants(name)).collect();

@@ -35,7 +35,8 @@ impl Picture {
         Picture::of(job.as_ref(), &pods)
     }
 
-    fn of(job: Option<&Job>, pods: &[Pod]) -> Self {
+    /// A picture of a Job, unless it is gone, and of its Pods.
+    pub(crate) fn of(job: Option<&Job>, pods: &[Pod]) -> Self {
         let job = job.map(|job| {
             let mut blank = Blank::default();
             blank.hide(job.metadata.uid.as_deref(), "UID");

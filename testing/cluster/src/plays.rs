@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use futures_util::StreamExt as _;
 use futures_util::future::join_all;
 use futures_util::stream::FuturesUnordered;
-use stint_kit::play::{check_all, driver, live_plays, plays};
+use stint_kit::play::{check_all, crowds, delays, driver, plays};
 use stint_kit::{Play, Stage};
 
 use crate::attempt::attempt;
@@ -26,13 +26,15 @@ const AGAIN: Duration = Duration::from_millis(500);
 
 /// The names of the scenarios.
 pub fn names() -> Vec<String> {
-    all().iter().map(scenario).collect()
+    acts().iter().flatten().map(scenario).collect()
 }
 
-fn all() -> Vec<Play> {
-    let mut all = plays();
-    all.extend(live_plays());
-    all
+/// All plays, in acts: those of an act are given at once. What keeps a cluster busy is over when
+/// those begin whose users have to be in time.
+fn acts() -> [Vec<Play>; 2] {
+    let mut second = plays();
+    second.extend(delays());
+    [crowds(), second]
 }
 
 fn scenario(play: &Play) -> String {
@@ -41,9 +43,9 @@ fn scenario(play: &Play) -> String {
 
 /// Gives the plays that were asked for.
 pub async fn run(suite: &Suite, report: &mut Report) -> Result<(), ClusterError> {
-    let wanted = all().into_iter().filter(|play| suite.wants(&scenario(play)));
-    let plays: Vec<Play> = wanted.collect();
-    if plays.is_empty() {
+    let mut acts = acts();
+    acts.iter_mut().for_each(|plays| plays.retain(|play| suite.wants(&scenario(play))));
+    if acts.iter().all(Vec::is_empty) {
         return Ok(());
     }
     let players = [Player::Stint(suite.build.clone()), Player::BuiltIn];
@@ -52,14 +54,20 @@ pub async fn run(suite: &Suite, report: &mut Report) -> Result<(), ClusterError>
     let (built_in, stint) = (theatres.pop().expect("two")?, theatres.pop().expect("two")?);
     let theatres = [stint, built_in];
     let before = report.failed();
-    for_all(&plays, &players, &theatres, report).await;
-    compare(&plays, &theatres, report).await;
+    for plays in &acts {
+        give_all(plays, &players, &theatres, report).await;
+    }
+    for (player, theatre) in players.iter().zip(&theatres) {
+        let (took, result) = attempt(check_all(&theatre.stage)).await;
+        report.tell(&format!("plays: what must hold of all, {}", player.name()), took, result);
+    }
+    compare(acts.iter().flatten(), &theatres, report).await;
     suite.close(theatres, report.failed() > before);
     Ok(())
 }
 
 /// Gives all plays at once; what is told of each comes when it is over.
-async fn for_all(plays: &[Play], players: &[Player], theatres: &[Theatre], report: &mut Report) {
+async fn give_all(plays: &[Play], players: &[Player], theatres: &[Theatre], report: &mut Report) {
     let mut running = FuturesUnordered::new();
     for (player, theatre) in players.iter().zip(theatres) {
         for play in plays {
@@ -71,14 +79,10 @@ async fn for_all(plays: &[Play], players: &[Player], theatres: &[Theatre], repor
     while let Some((name, (took, result))) = running.next().await {
         report.tell(&name, took, result);
     }
-    for (player, theatre) in players.iter().zip(theatres) {
-        let (took, result) = attempt(check_all(&theatre.stage)).await;
-        report.tell(&format!("plays: what must hold of all, {}", player.name()), took, result);
-    }
 }
 
 /// Compares what is left of each play.
-async fn compare(plays: &[Play], theatres: &[Theatre; 2], report: &mut Report) {
+async fn compare(plays: impl Iterator<Item = &Play>, theatres: &[Theatre; 2], report: &mut Report) {
     let [ours, theirs] = [&theatres[0].stage, &theatres[1].stage];
     let began = Instant::now();
     for play in plays {

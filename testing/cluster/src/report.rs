@@ -2,16 +2,10 @@
 
 use std::time::Duration;
 
-use crate::known;
-
-/// How many lines are shown of a failure that is known.
-const SHORT: usize = 12;
-
 /// What came of scenarios so far.
 #[derive(Debug, Default)]
 pub struct Report {
     passed: usize,
-    known: usize,
     failed: Vec<String>,
 }
 
@@ -23,12 +17,6 @@ impl Report {
             Ok(()) => {
                 self.passed += 1;
                 println!("ok      {scenario:<34} {seconds:>6.1} s");
-            }
-            Err(why) if known::reason(scenario).is_some() => {
-                let reason = known::reason(scenario).unwrap_or_default();
-                println!("known   {scenario:<34} {seconds:>6.1} s  {reason}");
-                why.lines().take(SHORT).for_each(|line| println!("        {line}"));
-                self.known += 1;
             }
             Err(why) => {
                 println!("FAILED  {scenario:<34} {seconds:>6.1} s");
@@ -47,6 +35,12 @@ impl Report {
         self.tell(&format!("{scenario} compared"), took, result);
     }
 
+    /// Takes in what another tells of.
+    pub fn add(&mut self, other: Report) {
+        self.passed += other.passed;
+        self.failed.extend(other.failed);
+    }
+
     /// How many have failed.
     pub fn failed(&self) -> usize {
         self.failed.len()
@@ -55,8 +49,7 @@ impl Report {
     /// Tells of all of them together.
     pub fn conclude(&self, took: Duration) {
         let (passed, failed, seconds) = (self.passed, self.failed.len(), took.as_secs_f64());
-        let known = self.known;
-        println!("\n{passed} passed, {failed} failed, {known} failed as known, in {seconds:.1} s");
+        println!("\n{passed} passed, {failed} failed, in {seconds:.1} s");
         for name in &self.failed {
             println!("  failed: {name}");
         }

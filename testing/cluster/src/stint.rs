@@ -9,6 +9,7 @@ use tokio::task::JoinHandle;
 use crate::authority::User;
 use crate::cluster::{Cluster, ClusterError};
 use crate::process::Process;
+use crate::program::{Program, Setup};
 
 /// Whose Jobs it runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,13 +39,13 @@ pub struct Stint {
 #[derive(Debug)]
 enum Running {
     Task { task: JoinHandle<()>, stop: Option<oneshot::Sender<()>> },
-    Program(Box<Process>),
+    Program(Box<Program>),
 }
 
 impl Stint {
     /// Starts it as its own user ([`User::controller`]).
     pub async fn start(cluster: &Cluster, build: &Build, mode: Mode) -> Result<Self, ClusterError> {
-        let user = User::controller();
+        let user = User::controller(mode);
         let running = match build {
             Build::Library => {
                 let config = match mode {
@@ -57,17 +58,8 @@ impl Stint {
                 Running::Task { task: tokio::spawn(controller.run(stopped)), stop: Some(stop) }
             }
             Build::Program(path) => {
-                let kubeconfig = cluster.kubeconfig(&user)?.display().to_string();
-                let mut arguments =
-                    vec!["controller".to_owned(), "--kubeconfig".to_owned(), kubeconfig];
-                if mode == Mode::Replace {
-                    arguments.push("--replace-builtin".to_owned());
-                }
-                let log = cluster.folder().join("stint.log");
-                let mut process = Process::new(path, arguments, log);
-                let program = "stint";
-                process.start().map_err(|source| ClusterError::Spawn { program, source })?;
-                Running::Program(Box::new(process))
+                let program = Program::start(cluster, path, &Setup::new(mode, "stint"))?;
+                Running::Program(Box::new(program))
             }
         };
         Ok(Stint { running })
@@ -80,7 +72,7 @@ impl Stint {
                 drop(stop.take());
                 let _ = task.await;
             }
-            Running::Program(process) => process.stop().await,
+            Running::Program(program) => program.process.stop().await,
         }
     }
 
@@ -91,7 +83,7 @@ impl Stint {
                 task.abort();
                 let _ = task.await;
             }
-            Running::Program(process) => process.kill().await,
+            Running::Program(program) => program.process.kill().await,
         }
     }
 
@@ -99,7 +91,7 @@ impl Stint {
     pub fn process(&mut self) -> Option<&mut Process> {
         match &mut self.running {
             Running::Task { .. } => None,
-            Running::Program(process) => Some(process),
+            Running::Program(program) => Some(&mut program.process),
         }
     }
 }

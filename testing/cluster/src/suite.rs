@@ -1,11 +1,12 @@
 //! What is run, and how.
 
-use crate::cluster::{ClusterError, Options};
+use futures_util::future::join;
 
+use crate::cluster::{ClusterError, Options};
 use crate::report::Report;
 use crate::stint::Build;
 use crate::theatre::Theatre;
-use crate::{coexistence, plays, unwatched};
+use crate::{coexistence, faults, manifests, moving, plays, random, rights, unwatched};
 
 /// What is run, and how.
 #[derive(Clone, Debug, Default)]
@@ -16,16 +17,39 @@ pub struct Suite {
     pub options: Options,
     /// Which stint is run.
     pub build: Build,
+    /// Which seeds of the random differential are run.
+    pub seeds: random::Seeds,
+    /// How bad the weather of faults is.
+    pub weather: faults::Weather,
     /// Whether logs are kept when nothing has failed.
     pub keeps_logs: bool,
 }
 
 impl Suite {
     /// Runs what was asked for.
+    ///
+    /// They are two rows beside each other, as most of the time is spent waiting. What matters to the
+    /// second does not depend on how busy the machine is, and it begins with what is small.
     pub async fn run(&self, report: &mut Report) -> Result<(), ClusterError> {
+        let (mut first, mut second) = (Report::default(), Report::default());
+        let (plays, others) = join(self.run_plays(&mut first), self.run_others(&mut second)).await;
+        report.add(first);
+        report.add(second);
+        plays.and(others)
+    }
+
+    async fn run_plays(&self, report: &mut Report) -> Result<(), ClusterError> {
         plays::run(self, report).await?;
         unwatched::run(self, report).await?;
         coexistence::run(self, report).await
+    }
+
+    async fn run_others(&self, report: &mut Report) -> Result<(), ClusterError> {
+        manifests::run(self, report).await?;
+        rights::run(self, report).await?;
+        moving::run(self, report).await?;
+        faults::run(self, report).await?;
+        random::run(self, report).await
     }
 
     /// Whether a scenario is to be run.
@@ -46,6 +70,15 @@ impl Suite {
 
 /// The names of all scenarios.
 pub fn names() -> Vec<String> {
-    let names = [plays::names(), unwatched::names(), coexistence::names()];
+    let names = [
+        plays::names(),
+        unwatched::names(),
+        random::names(),
+        coexistence::names(),
+        faults::names(),
+        moving::names(),
+        rights::names(),
+        manifests::names(),
+    ];
     names.into_iter().flatten().collect()
 }

@@ -26,6 +26,8 @@ pub enum Player {
     Stint(Build),
     /// The built-in controller.
     BuiltIn,
+    /// Nobody: whoever it is, the scenario starts it itself.
+    Nobody,
     /// Both: the built-in controller, and stint for the Jobs that name it.
     Both(Build),
 }
@@ -36,6 +38,7 @@ impl Player {
         match self {
             Player::Stint(_) => "stint",
             Player::BuiltIn => "built-in",
+            Player::Nobody => "nobody",
             Player::Both(_) => "both",
         }
     }
@@ -74,6 +77,7 @@ impl Theatre {
         let (manager, stint) = match &self.player {
             Player::Stint(build) => (Manager::WithoutJobs, Some((build, Mode::Replace))),
             Player::BuiltIn => (Manager::WithJobs, None),
+            Player::Nobody => return Ok(()),
             Player::Both(build) => (Manager::WithJobs, Some((build, Mode::Beside))),
         };
         if self.cluster.manages() != Some(manager) {

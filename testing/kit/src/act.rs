@@ -13,7 +13,7 @@ use crate::stage::Stage;
 /// Each Pod knows its index: by an annotation, a label, its environment and its hostname.
 pub(crate) async fn read_numbers(stage: &Stage, name: &str) {
     let key = "batch.kubernetes.io/job-completion-index";
-    stage.until("has three Pods", async |it| it.pods_of(name).await.len() == 3).await;
+    stage.until_of(name, "has three Pods", async |it| it.pods_of(name).await.len() == 3).await;
     let mut indexes = Vec::new();
     for pod in stage.pods_of(name).await {
         let (meta, spec) = (pod.metadata, pod.spec.expect("a spec"));
@@ -48,16 +48,19 @@ pub(crate) async fn evict_and_count(stage: &Stage, name: &str) {
 /// The Job goes, and its Pods stay: without an owner, and without what would keep them.
 pub(crate) async fn orphan(stage: &Stage, name: &str) {
     stage.wait(name, "runs", |job| counts(job).0 == 3).await;
+    be_seen_by_the_collector(stage, name).await;
     let orphan = DeleteParams {
         propagation_policy: Some(PropagationPolicy::Orphan),
         ..DeleteParams::default()
     };
     stage.jobs().delete(name, &orphan).await.expect("it can be deleted");
     stage
-        .until("goes", async |it| it.jobs().get_opt(name).await.expect("an answer").is_none())
+        .until_of(name, "goes", async |it| {
+            it.jobs().get_opt(name).await.expect("an answer").is_none()
+        })
         .await;
     stage
-        .until("lets its Pods go", async |it| {
+        .until_of(name, "lets its Pods go", async |it| {
             let pods = it.pods_of(name).await;
             let is_free = |pod: &Pod| {
                 let meta = &pod.metadata;
@@ -70,15 +73,38 @@ pub(crate) async fn orphan(stage: &Stage, name: &str) {
         .await;
 }
 
+/// Waits until the garbage collector has seen the Pods that are there. Those of an orphaning Job
+/// that it has not seen it takes for dangling later, and deletes them: it follows Pods and Jobs by
+/// watches of their own. A Pod of a Job that never was goes when it is seen, and it was created
+/// last.
+async fn be_seen_by_the_collector(stage: &Stage, name: &str) {
+    let last = format!("{name}-last");
+    let pod = json!({
+        "metadata": {"name": last, "ownerReferences": [{
+            "apiVersion": "batch/v1", "kind": "Job", "name": "never-was", "uid": last,
+        }]},
+        "spec": {"restartPolicy": "Never", "containers": [{"name": "main", "image": "i"}]},
+    });
+    let pod = serde_json::from_value(pod).expect("a Pod");
+    stage.pods().create(&Default::default(), &pod).await.expect("it can be made");
+    stage
+        .until_of(name, "is seen by the garbage collector", async |it| {
+            it.pods().get_opt(&last).await.expect("an answer").is_none()
+        })
+        .await;
+}
+
 /// The Job goes last.
 pub(crate) async fn delete_in_foreground(stage: &Stage, name: &str) {
     stage.wait(name, "runs", |job| counts(job).0 == 3).await;
     let params = DeleteParams::foreground();
     stage.jobs().delete(name, &params).await.expect("it can be deleted");
     stage
-        .until("goes", async |it| it.jobs().get_opt(name).await.expect("an answer").is_none())
+        .until_of(name, "goes", async |it| {
+            it.jobs().get_opt(name).await.expect("an answer").is_none()
+        })
         .await;
-    stage.until("is all gone", async |it| it.pods_of(name).await.is_empty()).await;
+    stage.until_of(name, "is all gone", async |it| it.pods_of(name).await.is_empty()).await;
 }
 
 /// A Pod that a Job to come will select.
@@ -93,7 +119,7 @@ pub(crate) async fn abandon(stage: &Stage, name: &str) {
 
 pub(crate) async fn see_adoption(stage: &Stage, name: &str) {
     stage
-        .until("adopts the orphan", async |it| {
+        .until_of(name, "adopts the orphan", async |it| {
             let pod = it.pods().get_opt(&format!("{name}-orphan")).await.expect("an answer");
             // One that came beside a Pod which the Job had made already is one too many, and one
             // that is not seen in time is not needed.
@@ -121,7 +147,7 @@ pub(crate) async fn suspend(stage: &Stage, name: &str) {
     stage.wait(name, "runs", |job| counts(job).0 == 3).await;
     stage.patch(name, json!({"spec": {"suspend": true}})).await;
     stage.wait(name, "is held again", is_held).await;
-    stage.until("has no Pods", async |it| it.pods_of(name).await.is_empty()).await;
+    stage.until_of(name, "has no Pods", async |it| it.pods_of(name).await.is_empty()).await;
     stage.driver.hold(name, false);
     stage.patch(name, json!({"spec": {"suspend": false}})).await;
 }
@@ -142,13 +168,13 @@ pub(crate) async fn shrink(stage: &Stage, name: &str) {
 pub(crate) async fn delete_job(stage: &Stage, name: &str) {
     stage.wait(name, "runs", |job| counts(job).0 == 4).await;
     stage.delete(name).await;
-    stage.until("is all gone", async |it| it.pods_of(name).await.is_empty()).await;
+    stage.until_of(name, "is all gone", async |it| it.pods_of(name).await.is_empty()).await;
 }
 
 /// Somebody deletes the Pods, which take their time to end.
 pub(crate) async fn evict(stage: &Stage, name: &str) {
     stage
-        .until("has two Pods on a node", async |it| {
+        .until_of(name, "has two Pods on a node", async |it| {
             let pods = it.pods_of(name).await;
             let is_bound =
                 |pod: &&Pod| pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_some());
@@ -181,7 +207,7 @@ pub(crate) async fn relabel(stage: &Stage, name: &str) {
     let patch = Patch::Merge(labels);
     stage.pods().patch(pod, &PatchParams::default(), &patch).await.expect("it can be changed");
     stage
-        .until("lets go of its Pod", async |it| {
+        .until_of(name, "lets go of its Pod", async |it| {
             let pod = it.pods().get(pod).await.expect("it runs on");
             pod.metadata.owner_references.is_none_or(|owners| owners.is_empty())
         })

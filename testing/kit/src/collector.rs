@@ -1,6 +1,6 @@
 //! Follows the owner references of Pods, for servers that nobody else does it on: deletes the Pods
-//! of Jobs that are gone, and takes apart those of Jobs that go in the foreground or leave orphans
-//! behind.
+//! of Jobs that are gone or never were, and takes apart those of Jobs that go in the foreground or
+//! leave orphans behind.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
@@ -14,26 +14,49 @@ use kube::core::WatchEvent;
 use serde_json::json;
 use tokio::task::JoinSet;
 
+use crate::answered::answered;
 use crate::follow::follow;
 use crate::stage::NAMESPACE;
 
-/// The uids of the Jobs that are gone.
-type Gone = Arc<Mutex<HashSet<String>>>;
+/// The uids of the Jobs that were seen, and of those that are gone.
+#[derive(Clone, Default)]
+struct Jobs {
+    seen: Arc<Mutex<HashSet<String>>>,
+    gone: Arc<Mutex<HashSet<String>>>,
+}
+
+impl Jobs {
+    fn note(&self, uid: &str, is_gone: bool) {
+        self.seen.lock().expect("nobody panics here").insert(uid.to_owned());
+        if is_gone {
+            self.gone.lock().expect("nobody panics here").insert(uid.to_owned());
+        }
+    }
+
+    fn is_there(&self, uid: &str) -> bool {
+        let (seen, gone) = (self.seen.lock(), self.gone.lock());
+        let has = |uids: &HashSet<String>| uids.contains(uid);
+        has(&seen.expect("nobody panics here")) && !has(&gone.expect("nobody panics here"))
+    }
+}
 
 /// Collects as long as `background` lives.
 pub fn start(background: &mut JoinSet<()>, client: Client) {
-    let gone = Gone::default();
-    background.spawn(collect(client.clone(), gone.clone()));
-    background.spawn(delete_late(client, gone));
+    let known = Jobs::default();
+    background.spawn(collect(client.clone(), known.clone()));
+    background.spawn(delete_late(client, known));
 }
 
-async fn collect(client: Client, gone: Gone) {
+async fn collect(client: Client, known: Jobs) {
     let mut going: HashSet<String> = HashSet::new();
     let mut calls = JoinSet::new();
     let look = |event: WatchEvent<Job>| match event {
+        WatchEvent::Added(job) => {
+            known.note(job.metadata.uid.as_deref().unwrap_or_default(), false)
+        }
         WatchEvent::Deleted(job) => {
             let uid = job.metadata.uid.unwrap_or_default();
-            gone.lock().expect("nobody panics here").insert(uid.clone());
+            known.note(&uid, true);
             calls.spawn(delete_pods(client.clone(), uid));
         }
         WatchEvent::Modified(job)
@@ -49,25 +72,30 @@ async fn collect(client: Client, gone: Gone) {
 
 /// Deletes the Pods that somebody creates who has not heard yet that their Job is gone, however
 /// late that is.
-async fn delete_late(client: Client, gone: Gone) {
+async fn delete_late(client: Client, known: Jobs) {
     let mut calls = JoinSet::new();
     let look = |event: WatchEvent<Pod>| {
         let WatchEvent::Added(pod) = event else { return };
         let mut owners = pod.metadata.owner_references.iter().flatten();
-        let is_late = {
-            let gone = gone.lock().expect("nobody panics here");
-            owners.any(|owner| gone.contains(&owner.uid))
-        };
-        if is_late {
-            calls.spawn(delete_pod(client.clone(), pod.metadata.name.unwrap_or_default()));
+        if owners.any(|owner| owner.kind == "Job" && !known.is_there(&owner.uid)) {
+            calls.spawn(delete_dangling(client.clone(), pod));
         }
     };
     follow::<Pod>(client.clone(), "/api/v1/pods", look).await;
 }
 
-async fn delete_pod(client: Client, name: String) {
+/// Deletes a Pod, unless its owner is there and was not heard of yet.
+async fn delete_dangling(client: Client, pod: Pod) {
+    let jobs: Api<Job> = Api::namespaced(client.clone(), NAMESPACE);
+    for owner in pod.metadata.owner_references.iter().flatten() {
+        let Ok(job) = answered(|| jobs.get_opt(&owner.name)).await else { return };
+        if job.is_some_and(|job| job.metadata.uid.as_ref() == Some(&owner.uid)) {
+            return;
+        }
+    }
     let pods: Api<Pod> = Api::namespaced(client, NAMESPACE);
-    let _ = pods.delete(&name, &DeleteParams::background()).await;
+    let (name, params) = (pod.metadata.name.unwrap_or_default(), DeleteParams::background());
+    let _ = answered(|| pods.delete(&name, &params)).await;
 }
 
 /// The Pods that a Job owns.

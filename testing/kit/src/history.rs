@@ -192,8 +192,7 @@ impl History {
         let look = |event| match event {
             WatchEvent::Added(pod) | WatchEvent::Modified(pod) => self.note(&pod, false),
             WatchEvent::Deleted(pod) => self.note(&pod, true),
-            WatchEvent::Bookmark(_) => {}
-            WatchEvent::Error(why) => self.complain(format!("the history ends: {why:?}")),
+            WatchEvent::Bookmark(_) | WatchEvent::Error(_) => {}
         };
         follow::<Pod>(client, "/api/v1/pods", look).await;
     }

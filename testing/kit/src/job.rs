@@ -3,7 +3,6 @@
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::{Value, json};
-use stint_api::names::finalizer;
 
 use crate::stage::NAMESPACE;
 
@@ -32,8 +31,8 @@ pub fn counts(job: &Job) -> (i32, i32, i32) {
     (status.active.unwrap_or(0), status.succeeded.unwrap_or(0), status.failed.unwrap_or(0))
 }
 
-/// Whether a Pod bears the finalizer, the built-in controller's or ours.
+/// Whether a Pod bears the finalizer: the built-in controller's, ours, or one of ours by another
+/// name (`DOMAIN/PATH.job-tracking`).
 pub fn is_tracked(pod: &Pod) -> bool {
-    let names = [finalizer::JOB_TRACKING, finalizer::STINT_JOB_TRACKING];
-    pod.metadata.finalizers.iter().flatten().any(|name| names.contains(&&**name))
+    pod.metadata.finalizers.iter().flatten().any(|name| name.ends_with("job-tracking"))
 }

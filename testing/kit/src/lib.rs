@@ -5,6 +5,7 @@
 //! It must not know which controller or which server is tested.
 
 mod act;
+mod answered;
 pub mod collector;
 mod driver;
 mod fate;

@@ -1,5 +1,5 @@
-//! More plays, for fair weather and a clock that everybody lives by: how long delays are, and many
-//! Pods. On the embedded server tests of their own say the same more exactly.
+//! More plays, for fair weather and a clock that everybody lives by: many Pods, and how long delays
+//! are. On the embedded server tests of their own say the same more exactly.
 
 use serde_json::json;
 
@@ -11,8 +11,8 @@ use crate::plays::{base, indexed, with};
 /// How many seconds later than it should a Pod may come, on a machine that has much to do.
 const LATENESS: i64 = 8;
 
-/// All of them. No name begins with that of another play.
-pub fn live_plays() -> Vec<Play> {
+/// Those with many Pods, which keep a cluster busy. No name begins with that of another play.
+pub fn crowds() -> Vec<Play> {
     vec![
         Play { name: "hundred", spec: indexed(100, 10), fates: |_| Fate::succeeds(), ..base() },
         Play {
@@ -26,6 +26,13 @@ pub fn live_plays() -> Vec<Play> {
             },
             ..base()
         },
+    ]
+}
+
+/// Those that tell how long delays are, for a cluster that has little else to do. No name begins
+/// with that of another play.
+pub fn delays() -> Vec<Play> {
+    vec![
         Play {
             name: "doubling",
             spec: json!({"backoffLimit": 3}),

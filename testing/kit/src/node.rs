@@ -9,14 +9,12 @@ use kube::Client;
 use kube::api::{Api, DeleteParams, Patch, PatchParams};
 use serde_json::{Value, json};
 
+use crate::answered::answered;
 use crate::fate::{End, Fate, Span};
 use crate::stage::Time;
 
 /// The annotation that says how many seconds a Pod takes to end when it is deleted.
 const FAREWELL: &str = "test/farewell";
-
-/// How soon a call is made again that the server could not answer.
-const AGAIN: Duration = Duration::from_millis(200);
 
 /// Where Pods live.
 #[derive(Clone)]
@@ -154,20 +152,4 @@ impl Look {
 
 fn name(pod: &Pod) -> &str {
     pod.metadata.name.as_deref().unwrap_or_default()
-}
-
-/// Makes a call until the server has decided about it.
-async fn answered<T, F>(mut call: impl FnMut() -> F) -> Result<T, kube::Error>
-where
-    F: Future<Output = Result<T, kube::Error>>,
-{
-    loop {
-        match call().await {
-            Err(kube::Error::Api(status)) if status.code < 500 && status.code != 429 => {
-                return Err(kube::Error::Api(status));
-            }
-            Err(_) => tokio::time::sleep(AGAIN).await,
-            decided => return decided,
-        }
-    }
 }

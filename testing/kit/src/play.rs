@@ -12,7 +12,7 @@ use crate::driver::Driver;
 use crate::fate::{Fate, Who};
 use crate::history::History;
 use crate::job::{counts, end};
-pub use crate::live_plays::live_plays;
+pub use crate::live_plays::{crowds, delays};
 pub use crate::plays::plays;
 use crate::stage::Stage;
 
@@ -56,7 +56,8 @@ pub fn driver() -> Driver {
 /// What the plays say of Pods; those of other Jobs succeed at once.
 pub fn fates() -> impl Fn(&Who) -> Fate + Send + Sync + 'static {
     let mut plays = plays();
-    plays.extend(live_plays());
+    plays.extend(crowds());
+    plays.extend(delays());
     move |who| match plays.iter().find(|play| who.job.starts_with(play.name)) {
         Some(play) => (play.fates)(who),
         None => Fate::succeeds(),

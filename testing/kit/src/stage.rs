@@ -119,14 +119,23 @@ impl Stage {
     }
 
     /// Waits until something is so.
-    pub async fn until(&self, what: &str, mut is_so: impl AsyncFnMut(&Self) -> bool) {
+    pub async fn until(&self, what: &str, is_so: impl AsyncFnMut(&Self) -> bool) {
+        self.until_of("", what, is_so).await;
+    }
+
+    /// Waits until something is so of a Job that need not be there.
+    pub async fn until_of(
+        &self,
+        name: &str,
+        what: &str,
+        mut is_so: impl AsyncFnMut(&Self) -> bool,
+    ) {
         let began = Instant::now();
         while !is_so(self).await {
-            assert!(
-                began.elapsed() < self.patience,
-                "never {what}\n{}",
-                self.pod_lines("").await.join("\n")
-            );
+            if began.elapsed() > self.patience {
+                let pods = self.pod_lines(name).await.join("\n");
+                panic!("{name} never {what}\n{pods}\n{:#?}", self.history.of(name));
+            }
             tokio::time::sleep(pause(began.elapsed())).await;
         }
     }
@@ -140,7 +149,7 @@ impl Stage {
 
     /// Waits until no Pod of a Job bears the finalizer.
     pub async fn settle(&self, name: &str) {
-        self.until("lets its Pods go", async |stage| !stage.history.has_tracked(name)).await;
+        self.until_of(name, "lets its Pods go", async |it| !it.history.has_tracked(name)).await;
     }
 
     /// Waits until no Pod of a Job that has finished bears the finalizer, by what the API says.
@@ -185,11 +194,12 @@ impl Stage {
             let meta = &pod.metadata;
             let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
             format!(
-                "{} {} finalizers {:?} deleted {:?}",
+                "{} {} finalizers {:?} deleted {:?} owners {:?}",
                 meta.name.as_deref().unwrap_or("?"),
                 phase.unwrap_or("?"),
                 meta.finalizers,
                 meta.deletion_timestamp.is_some(),
+                meta.owner_references.iter().flatten().map(|it| &it.uid).collect::<Vec<_>>(),
             )
         };
         let is_meant =

@@ -83,10 +83,22 @@ pub struct StoredPod {
 }
 
 impl StoredPod {
-    /// The facts as a controller sees them that looks for its own finalizer.
+    /// The facts as a controller sees them that looks for its own finalizer, and knows all Jobs.
     pub fn seen_by(&self, manager: Manager) -> PodFacts {
+        let mut facts = self.answered_to(manager);
+        if manager == Manager::Custom {
+            facts.owner.clone_from(&self.facts.owner);
+        }
+        facts
+    }
+
+    /// The facts as an answer tells them, which does not tell strangers from others.
+    pub fn answered_to(&self, manager: Manager) -> PodFacts {
         let mut facts = self.facts.clone();
         facts.is_tracked &= manager == self.finalizer_of;
+        if let Owner::Foreign(uid) = facts.owner {
+            facts.owner = Owner::Controller(uid);
+        }
         facts
     }
 
@@ -94,7 +106,7 @@ impl StoredPod {
     pub fn owner_uid(&self) -> Option<&str> {
         match &self.facts.owner {
             Owner::Nobody => None,
-            Owner::Controller(uid) => Some(uid),
+            Owner::Controller(uid) | Owner::Foreign(uid) => Some(uid),
         }
     }
 

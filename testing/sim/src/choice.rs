@@ -234,6 +234,8 @@ pub enum UserAct {
     PutLabels(String),
     /// Takes the owner reference off a Pod.
     StripOwner(String),
+    /// A Job of another controller adopts a Pod that is nobody's.
+    GiveAway(String),
     /// Creates a Pod of their own that the selector matches.
     MakeOrphan,
     /// Creates a Pod of their own under the name of an attempt to come.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use k8s_openapi::api::batch::v1::JobStatus;
 use stint_api::closed_set::JobConditionType;
 use stint_api::condition;
-use stint_ledger::pod_facts::{PodFacts, PodPhase};
+use stint_ledger::pod_facts::{Owner, PodFacts, PodPhase};
 
 use crate::api::{Api, Change, StoredJob, StoredPod};
 use crate::choice::ControllerId;
@@ -98,9 +98,13 @@ impl PodLife {
         self.entries.iter().any(|pod| pod.owner_uid() == Some(job_uid))
     }
 
-    /// Whether it ever bore the finalizer with nothing left that leads to a Job.
+    /// Whether it ever bore the finalizer with nothing left that leads to its Job.
     pub fn was_untraceable(&self) -> bool {
-        let is_lost = |pod: &StoredPod| pod.owner_uid().is_none() && pod.label_uid.is_none();
+        let is_lost = |pod: &StoredPod| match pod.facts.owner {
+            Owner::Nobody => pod.label_uid.is_none(),
+            Owner::Controller(_) => false,
+            Owner::Foreign(_) => true,
+        };
         self.entries.iter().any(|pod| pod.facts.is_tracked && is_lost(pod))
     }
 }

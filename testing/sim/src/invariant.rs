@@ -150,7 +150,8 @@ impl Invariant {
         match self {
             Invariant::CountedOnce => {
                 "a retried backoff limit or success would otherwise be wrong; excused for a Pod that a \
-                 user made untraceable, without owner and label, while it bore the finalizer"
+                 user made untraceable while it bore the finalizer: without owner and label, or \
+                 given to a stranger"
             }
             Invariant::CounterGrowsByItsList => {
                 "the list is the only way into a counter; excused by a forged list only"

@@ -204,7 +204,11 @@ impl World {
                     add(1, UserAct::StripLabels(pod.clone()));
                     add(2, UserAct::PutLabels(pod.clone()));
                 }
-                (UserKind::StripOwner, Some(pod)) => add(1, UserAct::StripOwner(pod.clone())),
+                (UserKind::StripOwner, Some(pod)) => {
+                    add(1, UserAct::StripOwner(pod.clone()));
+                    let has_own_finalizer = !self.scenario.spec["managedBy"].is_null();
+                    add(2 * u32::from(has_own_finalizer), UserAct::GiveAway(pod.clone()));
+                }
                 (
                     UserKind::DeletePod
                     | UserKind::StripFinalizer

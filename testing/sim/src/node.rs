@@ -90,7 +90,8 @@ impl World {
 
     /// Whether the garbage collector has something to do about a Pod.
     pub(crate) fn is_collectors(&self, pod: &StoredPod) -> bool {
-        let Some(owner) = pod.owner_uid() else {
+        // A stranger is there, and stays.
+        let Owner::Controller(owner) = &pod.facts.owner else {
             return false;
         };
         match self.api.job(owner).map(|job| job.deletion) {

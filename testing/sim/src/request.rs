@@ -104,7 +104,7 @@ impl World {
         self.stats.pods += 1;
         invariant::pods::after_create(self, flight, new, actor)?;
         let pod = self.api.pod(&new.name).expect("it was just created");
-        Ok(Outcome::Applied(Applied::Pod(Box::new(pod.seen_by(flight.manager)))))
+        Ok(Outcome::Applied(Applied::Pod(Box::new(pod.answered_to(flight.manager)))))
     }
 
     /// The Pod that a request means, as it is now.
@@ -119,7 +119,9 @@ impl World {
 
     fn answer_pod(&self, flight: &Flight, pod: &PodRef) -> Outcome {
         match self.api.pod(&pod.name).filter(|found| found.facts.uid == pod.uid) {
-            Some(found) => Outcome::Applied(Applied::Pod(Box::new(found.seen_by(flight.manager)))),
+            Some(found) => {
+                Outcome::Applied(Applied::Pod(Box::new(found.answered_to(flight.manager))))
+            }
             None => Outcome::Applied(Applied::NoPod),
         }
     }

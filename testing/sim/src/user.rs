@@ -12,6 +12,9 @@ use crate::api::{JOB_NAME, Manager, Propagation, StoredPod};
 use crate::choice::UserAct;
 use crate::world::World;
 
+/// The uid of a Job of another controller.
+const STRANGER: &str = "stranger";
+
 impl World {
     /// Creates the Job of the scenario, with a uid that no other had.
     pub(crate) fn create_job(&mut self) {
@@ -86,6 +89,11 @@ impl World {
                 name,
                 |pod| pod.facts.owner != Owner::Nobody,
                 |pod| pod.facts.owner = Owner::Nobody,
+            ),
+            UserAct::GiveAway(name) => self.tamper(
+                name,
+                |pod| pod.facts.owner == Owner::Nobody,
+                |pod| pod.facts.owner = Owner::Foreign(STRANGER.to_owned()),
             ),
             UserAct::MakeOrphan => self.make_pod(None),
             UserAct::Squat(index, attempt) => self.squat(*index, *attempt),

@@ -197,3 +197,14 @@ async fn a_server_that_asks_for_time_is_not_asked_before() {
     assert_eq!(told, ["began", "began", "listed 5"]);
     assert!(began.elapsed() >= Duration::from_secs(9 + 60), "{:?}", began.elapsed());
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_is_cut_short_but_tells_something_is_begun_anew_soon() {
+    let mut answers = vec![(200, list_end(5))];
+    answers.extend((6..26).map(|version| (200, pod("MODIFIED", "a", version))));
+    let began = Instant::now();
+    let (told, _) = play(answers).await;
+    assert_eq!(told.iter().filter(|word| *word == "seen a").count(), 20);
+    // 60 s are the test's own.
+    assert!(began.elapsed() < Duration::from_secs(60 + 5), "{:?}", began.elapsed());
+}

@@ -49,6 +49,7 @@ impl Router {
             return self.see_foreign(scope, uid, &job.managed_by);
         }
         self.foreign.remove(&uid);
+        self.claims.remove(&uid);
         if let Some(finished) = self.finished.get_mut(&uid) {
             let stays = job.view.as_ref().is_ok_and(|view| view.status.is_finished());
             if job.version <= finished.version || stays {
@@ -88,7 +89,11 @@ impl Router {
     pub(super) fn see_foreign(&mut self, scope: usize, uid: JobUid, managed_by: &ManagedBy) {
         self.drop_job(&uid);
         self.finished.remove(&uid);
+        let claims = self.claims.remove(&uid).unwrap_or_default();
         let is_new = self.foreign.insert(uid, scope).is_none();
+        for pod in claims.into_values() {
+            self.see_pod(scope, pod);
+        }
         if let (true, ManagedBy::External(controller)) = (is_new, managed_by)
             && self.settings.manages == ManagedBy::BuiltIn
         {
@@ -146,6 +151,7 @@ impl Router {
     }
 
     pub(super) fn remember_gone(&mut self, uid: &JobUid, place: Place) {
+        self.claims.remove(uid);
         if self.gone.insert(uid.clone(), place).is_none() {
             self.gone_in_order.push_back(uid.clone());
         }

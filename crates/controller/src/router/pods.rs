@@ -2,7 +2,9 @@
 
 use std::collections::HashSet;
 
+use stint_api::view::ManagedBy;
 use stint_ledger::event::Event;
+use stint_ledger::pod_facts::Owner;
 
 use super::entry::Entry;
 use super::{JobUid, Router};
@@ -61,21 +63,28 @@ impl Router {
         }
     }
 
-    pub(super) fn see_pod(&mut self, scope: usize, pod: SeenPod) {
+    pub(super) fn see_pod(&mut self, scope: usize, mut pod: SeenPod) {
         let mut told: Vec<JobUid> = Vec::new();
-        match (pod.owner(), &pod.owner_job) {
-            (Some(owner), Some(job)) => {
+        if let Owner::Controller(owner) = &pod.facts.owner
+            && (pod.owner_job.is_none() || self.is_stranger(owner))
+        {
+            pod.facts.owner = Owner::Foreign(owner.clone());
+        }
+        match (&pod.facts.owner, &pod.owner_job) {
+            (Owner::Controller(owner), Some(job)) => {
                 // Nothing is left to do for the Pods of a Job that is gone but this.
+                let owner = owner.as_str();
                 let is_over = self.gone.contains_key(owner) || self.finished.contains_key(owner);
                 let matters = pod.facts.is_tracked || !is_over;
                 if matters && self.may_own(owner, &pod) {
                     let uid = self.uid_of(owner);
-                    self.entry(scope, &uid, &pod.namespace, job);
+                    let is_listed = self.entry(scope, &uid, &pod.namespace, job).is_listed;
+                    self.note_claim(&uid, &pod, is_listed);
                     told.push(uid);
                 }
             }
-            (Some(_), None) => {}
-            (None, _) => self.find_takers(scope, &pod, &mut told),
+            (Owner::Controller(_) | Owner::Foreign(_), _) => {}
+            (Owner::Nobody, _) => self.find_takers(scope, &pod, &mut told),
         }
         let old = self.routes.get(pod.facts.uid.as_str());
         for uid in old.iter().flat_map(|route| route.told.iter()) {
@@ -83,12 +92,42 @@ impl Router {
                 told.push(uid.clone());
             }
         }
+        let is_nobodys = !matches!(pod.facts.owner, Owner::Controller(_));
+        if pod.facts.is_tracked && is_nobodys && told.is_empty() {
+            told.push(self.take_stray(scope, &pod));
+        }
         for uid in &told {
             let is_selected = self.jobs[uid].selection.matches(&pod.labels);
             let facts = Box::new(pod.facts.clone());
             self.tell(uid, Event::PodSeen { facts, is_selected });
         }
         self.remember(pod, told);
+    }
+
+    /// Whether a Job is another controller's to which our finalizer means nothing.
+    fn is_stranger(&self, uid: &str) -> bool {
+        self.has_own_finalizer() && self.foreign.contains_key(uid)
+    }
+
+    /// Whether nobody but us ever looks at our finalizer.
+    fn has_own_finalizer(&self) -> bool {
+        matches!(self.settings.manages, ManagedBy::External(_))
+    }
+
+    /// Keeps a Pod whose Job is not known yet: it may turn out to be a stranger's.
+    fn note_claim(&mut self, job: &JobUid, pod: &SeenPod, is_listed: bool) {
+        if self.has_own_finalizer() && pod.facts.is_tracked && !is_listed {
+            let claims = self.claims.entry(job.clone()).or_default();
+            claims.insert(pod.facts.uid.as_str().into(), pod.clone());
+        }
+    }
+
+    /// Nobody will ever take the finalizer off a Pod that no Job of ours speaks for: that is left
+    /// to a ledger of its own, as if of a Job that is gone.
+    fn take_stray(&mut self, scope: usize, pod: &SeenPod) -> JobUid {
+        let uid = self.uid_of(&pod.facts.uid);
+        self.entry(scope, &uid, &pod.namespace, &pod.facts.name);
+        uid
     }
 
     /// Whether a Job can have anything to do with a Pod: it is ours, and where the Pod is. A
@@ -150,6 +189,9 @@ impl Router {
     /// At this version a Pod does not exist; its last form says who else may know it.
     pub(super) fn lose_pod(&mut self, uid: &str, version: u64, pod: Option<&SeenPod>) {
         self.orphans.remove(uid);
+        for claims in self.claims.values_mut() {
+            claims.remove(uid);
+        }
         let mut told: Vec<JobUid> = match self.routes.remove(uid) {
             Some(route) => route.told.iter().cloned().collect(),
             None => Vec::new(),

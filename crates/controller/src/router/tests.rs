@@ -2,6 +2,7 @@
 
 use k8s_openapi::api::batch::v1::Job;
 use serde_json::{Value, json};
+use stint_api::view::ManagedBy;
 use stint_ledger::op::OpKind;
 use stint_ledger::pod_facts::PodPhase;
 
@@ -121,7 +122,7 @@ fn an_orphan_is_told_to_a_job_that_comes_later_and_selects_it() {
     let mut router = router();
     list_jobs(&mut router, Vec::new(), 1);
     list_pods(&mut router, vec![pod("p", 2, None, json!({"app": "x"}))], 3);
-    assert_eq!(router.pods_held(), 0);
+    assert_eq!(known(&router, "a"), [] as [&str; 0]);
     let selector = json!({"selector": {"matchLabels": {"app": "x"}}});
     router.take_jobs(0, News::Changes(vec![Change::Seen(job("a", selector))]));
     assert_eq!(known(&router, "a"), ["p"]);
@@ -149,6 +150,64 @@ fn the_pods_of_a_job_of_another_controller_are_not_held() {
     list_pods(&mut router, vec![pod("p", 2, Some("a"), made_for("a"))], 3);
     assert_eq!((router.jobs_held(), router.pods_held()), (0, 0));
     assert_eq!(router.take_external().len(), 1);
+}
+
+/// A router of a controller with a finalizer of its own.
+fn router_beside() -> Router {
+    let manages = ManagedBy::External("stint.dev/job-controller".to_owned());
+    Router::new(Settings { manages, ..Settings::default() }, FINALIZER.into(), [None])
+}
+
+/// What is wanted once it is known that there is no such Job.
+fn ask_without_job(router: &mut Router, uid: &str) -> Asked {
+    let uid = router.uid_of(uid);
+    let asked = router.ask(&uid, now()).expect("somebody looks after it");
+    let [op] = &asked.ops[..] else { panic!("{:?}", asked.ops) };
+    assert_eq!(op.kind, OpKind::LookUpJob);
+    let asker = Asker { ledger: asked.target.ledger, op: op.id };
+    router.settle(&uid, asker, Outcome::Applied(Applied::NoJob));
+    router.ask(&uid, now()).expect("somebody looks after it")
+}
+
+/// The one op, which takes a finalizer off this Pod.
+fn removal<'a>(asked: &'a Asked, pod: &str) -> &'a Op {
+    let [op] = &asked.ops[..] else { panic!("{:?}", asked.ops) };
+    assert!(matches!(&op.kind, OpKind::RemoveFinalizer(it) if it.uid == pod), "{op:?}");
+    op
+}
+
+#[test]
+fn a_pod_with_the_finalizer_that_nobody_speaks_for_loses_it() {
+    for mut router in [router(), router_beside()] {
+        list_jobs(&mut router, Vec::new(), 1);
+        list_pods(&mut router, vec![pod("p", 2, None, json!({"app": "x"}))], 3);
+        let asked = ask_without_job(&mut router, "p");
+        let mut freed = pod("p", 4, None, json!({"app": "x"}));
+        freed.facts.is_tracked = false;
+        let asker = Asker { ledger: asked.target.ledger, op: removal(&asked, "p").id };
+        let outcome = Outcome::Applied(Applied::Pod(Box::new(freed.facts)));
+        router.settle(&router.uid_of("p"), asker, outcome);
+        let _ = ask(&mut router, "p");
+        assert_eq!(router.jobs_held(), 0, "there is nothing left to do");
+    }
+}
+
+#[test]
+fn a_finalizer_of_our_own_is_taken_off_the_pods_of_strangers() {
+    let taken = || pod("p", 7, Some("b"), json!({"app": "x"}));
+    let mut known_before = router_beside();
+    list_jobs(&mut known_before, vec![job("b", json!({}))], 6);
+    list_pods(&mut known_before, vec![taken()], 9);
+    let mut known_later = router_beside();
+    list_jobs(&mut known_later, Vec::new(), 4);
+    list_pods(&mut known_later, vec![taken()], 9);
+    known_later.take_jobs(0, News::Changes(seen(vec![job("b", json!({}))])));
+    let mut of_another_kind = router_beside();
+    list_jobs(&mut of_another_kind, Vec::new(), 6);
+    list_pods(&mut of_another_kind, vec![SeenPod { owner_job: None, ..taken() }], 9);
+    for mut router in [known_before, known_later, of_another_kind] {
+        removal(&ask_without_job(&mut router, "p"), "p");
+    }
 }
 
 #[test]

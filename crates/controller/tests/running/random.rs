@@ -6,7 +6,8 @@ pub(crate) struct Random(u64);
 
 impl Random {
     pub(crate) fn new(seed: u64) -> Self {
-        Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15))
+        // Without it neighbouring seeds would have the same numbers, one place apart.
+        Random(Random(seed).next())
     }
 
     pub(crate) fn next(&mut self) -> u64 {

@@ -9,7 +9,10 @@ use crate::pod_facts::{Owner, PodFacts};
 #[derive(Clone, Debug)]
 pub(super) struct Stranger {
     pod: PodRef,
+    /// Whether it is nobody's, or somebody's to whom the finalizer means nothing.
     is_orphan: bool,
+    /// Whose it is then.
+    foreign_owner: Option<String>,
     is_selected: bool,
     is_deleted: bool,
     is_tracked: bool,
@@ -30,7 +33,12 @@ impl Stranger {
 
 impl JobLedger {
     pub(super) fn note_stranger(&mut self, facts: &PodFacts, is_mine: bool, is_selected: bool) {
-        let is_orphan = facts.owner == Owner::Nobody;
+        let foreign_owner = match &facts.owner {
+            Owner::Foreign(uid) => Some(uid.clone()),
+            Owner::Nobody | Owner::Controller(_) => None,
+        };
+        let is_orphan = facts.owner == Owner::Nobody || foreign_owner.is_some();
+        let is_selected = is_selected && foreign_owner.is_none();
         let is_release = is_mine && !is_selected && !facts.is_deleted;
         // One that has ended without the finalizer may have been counted before somebody took
         // its owner away. Kubernetes adopts it, and counts it again.
@@ -54,6 +62,7 @@ impl JobLedger {
                 version: Some(facts.version),
             },
             is_orphan,
+            foreign_owner,
             is_selected,
             is_deleted: facts.is_deleted,
             is_tracked: facts.is_tracked,
@@ -116,10 +125,21 @@ impl JobLedger {
         self.idle_strangers.remove(uid);
     }
 
-    /// An answer tells nothing of labels: whether the Pod is selected is as it was.
+    /// An answer tells nothing of labels, nor of who its owner is: whether the Pod is selected,
+    /// and whether its owner is a stranger, is as it was.
     pub(super) fn see_answer(&mut self, facts: &PodFacts) {
-        let is_selected = self.strangers.get(&facts.uid).is_none_or(|known| known.is_selected);
-        self.see_pod(facts, is_selected);
+        let known = self.strangers.get(&facts.uid);
+        let is_selected = known.is_none_or(|known| known.is_selected);
+        let foreign_owner = known.and_then(|known| known.foreign_owner.clone());
+        match foreign_owner {
+            Some(uid) if facts.owner == Owner::Controller(uid.clone()) => {
+                self.see_pod(
+                    &PodFacts { owner: Owner::Foreign(uid), ..facts.clone() },
+                    is_selected,
+                );
+            }
+            Some(_) | None => self.see_pod(facts, is_selected),
+        }
     }
 
     pub(super) fn settle_stranger(&mut self, uid: &str, outcome: Outcome) {

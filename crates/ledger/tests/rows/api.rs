@@ -240,7 +240,14 @@ impl Api {
 
     fn answer(&self, name: &str) -> Outcome {
         Outcome::Applied(match self.pods.get(name) {
-            Some(pod) => Applied::Pod(Box::new(pod.facts.clone())),
+            Some(pod) => {
+                let mut facts = pod.facts.clone();
+                // An answer does not tell strangers from others.
+                if let Owner::Foreign(uid) = facts.owner {
+                    facts.owner = Owner::Controller(uid);
+                }
+                Applied::Pod(Box::new(facts))
+            }
             None => Applied::NoPod,
         })
     }

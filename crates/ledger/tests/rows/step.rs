@@ -131,6 +131,7 @@ fn change(player: &mut Player, name: &str, does: &[&str]) {
         ["loses", "its", "finalizer"] => facts.is_tracked = false,
         ["stops", "matching"] => pod.is_selected = false,
         ["given", "away"] => facts.owner = Owner::Controller("another".to_owned()),
+        ["taken", "by", "a", "stranger"] => facts.owner = Owner::Foreign("stranger".to_owned()),
         ["given", "back"] => facts.owner = Owner::Controller(JOB_UID.to_owned()),
         ["gone"] => {
             let uid = facts.uid.clone();
@@ -168,6 +169,7 @@ fn appear(player: &mut Player, label: &str, traits: &[&str]) {
         match quality.split(' ').collect::<Vec<_>>()[..] {
             ["orphan"] => facts.owner = Owner::Nobody,
             ["foreign"] => facts.owner = Owner::Controller("another".to_owned()),
+            ["stranger's"] => facts.owner = Owner::Foreign("stranger".to_owned()),
             ["own"] => facts.owner = Owner::Controller(JOB_UID.to_owned()),
             ["untracked"] => facts.is_tracked = false,
             ["unselected"] => pod.is_selected = false,

@@ -227,3 +227,34 @@ fn a_pod_that_does_not_start_is_asked_about_after_a_while_and_until_it_starts() 
     assert!(progress.jobs()[0].waits().is_none());
     assert_eq!(progress.stalled(patience, later), []);
 }
+
+#[test]
+fn a_container_that_failed_and_runs_again_is_a_failure_until_its_pod_succeeds() {
+    let (mut progress, now) = started();
+    let seen = |restarts: u32, phase: &str| -> PodSight {
+        let state = match phase {
+            "Succeeded" => json!({"terminated": {"exitCode": 0}}),
+            _ => json!({"waiting": {"reason": "CrashLoopBackOff"}}),
+        };
+        serde_json::from_value(json!({
+            "metadata": {"name": "p", "namespace": "default", "uid": "a",
+                "labels": {"batch.kubernetes.io/controller-uid": "u"}},
+            "spec": {"nodeName": "n", "restartPolicy": "OnFailure"},
+            "status": {"phase": phase, "containerStatuses": [
+                {"name": "main", "restartCount": restarts, "state": state,
+                    "lastState": {"terminated": {"exitCode": 4, "reason": "Error"}}}]},
+        }))
+        .expect("it is a Pod")
+    };
+    for restarts in [0, 0, 1] {
+        progress.observe_pod(&seen(restarts, "Running"), false, now);
+    }
+    let job = &progress.jobs()[0];
+    let failures: Vec<&Failure> = job.failures().collect();
+    let [failure] = failures[..] else { panic!("{failures:?}") };
+    assert_eq!((&*failure.why, failure.times, failure.goes_on), ("exit code 4", 2, true));
+    assert_eq!((job.counts().running, job.pods()), (0, (0, 0)), "it waits, and has not failed");
+    let changes = progress.observe_pod(&seen(2, "Succeeded"), false, now);
+    assert_eq!(changes, []);
+    assert_eq!(progress.jobs()[0].failures().count(), 0);
+}

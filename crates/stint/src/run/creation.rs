@@ -11,6 +11,7 @@ use tokio::time::sleep;
 
 use super::change::says_otherwise;
 use super::manifests::{Beside, Manifests, Written};
+use super::needs::{self, Need};
 use super::overrides::left_out;
 use crate::calls::{CallError, Calls, JOB_PODS};
 use crate::pod_sight::{PodSight, Stage};
@@ -26,6 +27,11 @@ pub(crate) enum CreationError {
     Refused { place: String, source: CallError },
     #[error("{place}: Job {name} {why}")]
     Unfit { place: String, name: String, why: String },
+    #[error(
+        "{place}: {need}, which is not there, so that its Pods would wait forever; add the file that \
+         has it to the command line, or {}", need.else_do()
+    )]
+    Missing { place: String, need: Need },
     #[error("cannot make the namespace {name}: {source}")]
     Namespace { name: String, source: CallError },
 }
@@ -37,7 +43,7 @@ impl CreationError {
             CreationError::Refused { source, .. } | CreationError::Namespace { source, .. } => {
                 matches!(source, CallError::Refused { code: 400..=499, .. })
             }
-            CreationError::Unfit { .. } => true,
+            CreationError::Unfit { .. } | CreationError::Missing { .. } => true,
         }
     }
 }
@@ -121,6 +127,24 @@ async fn make_other(
     };
     let refused = |source| CreationError::Refused { place: written.place.clone(), source };
     made.map(drop).map_err(refused)
+}
+
+/// Sees to it that everything is there which the Pods of the Jobs need: nobody could bring it later.
+pub(crate) async fn check_needs(calls: &Calls, manifests: &Manifests) -> Result<(), CreationError> {
+    for Written { place, object: job } in &manifests.jobs {
+        let namespace = job.metadata.namespace.as_deref().filter(|name| !name.is_empty());
+        let namespace = namespace.unwrap_or("default");
+        for need in needs::of_job(job) {
+            let (plural, name) = (need.kind.plural(), &need.name);
+            let found = calls.get(&format!("/api/v1/namespaces/{namespace}/{plural}/{name}")).await;
+            let found =
+                found.map_err(|source| CreationError::Refused { place: place.clone(), source })?;
+            if !found.is_some_and(|object| need.is_met_by(&object)) {
+                return Err(CreationError::Missing { place: place.clone(), need });
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Makes a Job, or finds the one that goes on.

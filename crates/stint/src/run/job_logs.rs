@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::AsyncBufReadExt;
+use futures_util::{AsyncBufRead, AsyncBufReadExt};
 use http::Request;
 use kube::Client;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
@@ -16,6 +16,7 @@ use tokio::sync::{Semaphore, oneshot};
 use tokio::time::sleep;
 
 use super::screen::Screen;
+use crate::log_lines;
 use crate::pod_sight::{PodSight, Stage};
 use crate::printable::{MAX_MESSAGE_CHARS, printable};
 use crate::recent::Recent;
@@ -150,10 +151,7 @@ impl Run {
         read: oneshot::Sender<Spans>,
     ) -> Self {
         let (namespace, name) = (pod.namespace(), pod.name());
-        let prefix = match pod.index() {
-            Some(index) => format!("[{title}/{index}] "),
-            None => format!("[{name}] "),
-        };
+        let prefix = log_lines::prefix(title, pod, pod.has_several().then_some(container));
         let path = format!(
             "/api/v1/namespaces/{namespace}/pods/{name}/log?timestamps=true&container={container}"
         );
@@ -166,15 +164,23 @@ impl Run {
             Some(before) => before.await.unwrap_or_default(),
             None => Spans::default(),
         };
-        if may_restart {
-            // There may be none.
-            let path = format!("{path}&previous=true");
-            let _ = copy(client, &path, &prefix, lines, &mut spans).await;
-        }
+        // There may be none.
+        let previous = may_restart.then(|| format!("{path}&previous=true"));
         let path = format!("{path}&follow=true");
         let mut pause = FIRST_PAUSE;
         for number in 1..=MAX_TRIES {
-            let why = match copy(client, &path, &prefix, lines, &mut spans).await {
+            let read = async {
+                // From here on it is known which run that is, and the one before comes before it:
+                // the next may begin at any time.
+                let log = open(client, &path).await?;
+                if let Some(previous) = &previous
+                    && let Ok(log) = open(client, previous).await
+                {
+                    let _ = copy(log, &prefix, lines, &mut spans).await;
+                }
+                copy(log, &prefix, lines, &mut spans).await
+            };
+            let why = match read.await {
                 Ok(()) => break,
                 Err(Cut::Unwanted) => return,
                 Err(Cut::Failed(kube::Error::Api(status))) => {
@@ -216,16 +222,18 @@ impl Spans {
     }
 }
 
+async fn open(client: &Client, path: &str) -> Result<impl AsyncBufRead, Cut> {
+    let request = Request::get(path).body(Vec::new()).expect("the path is one");
+    client.request_stream(request).await.map_err(Cut::Failed)
+}
+
 /// Passes on the lines of a log that were not read before.
 async fn copy(
-    client: &Client,
-    path: &str,
+    log: impl AsyncBufRead,
     prefix: &str,
     lines: &Sender<Vec<u8>>,
     spans: &mut Spans,
 ) -> Result<(), Cut> {
-    let request = Request::get(path).body(Vec::new()).expect("the path is one");
-    let log = client.request_stream(request).await.map_err(Cut::Failed)?;
     let mut log = std::pin::pin!(log);
     let mut text = LogText { prefix, before: spans, read: None, is_within: false, is_known: false };
     let mut line = Vec::new();

@@ -60,6 +60,17 @@ impl Beside {
         }
     }
 
+    /// How the kind is called.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Beside::Namespace => "Namespace",
+            Beside::ServiceAccount => "ServiceAccount",
+            Beside::ConfigMap => "ConfigMap",
+            Beside::Secret => "Secret",
+            Beside::Service => "Service",
+        }
+    }
+
     /// How the kind is called in paths.
     pub(crate) fn plural(self) -> &'static str {
         match self {
@@ -161,22 +172,36 @@ impl Reading {
         }
     }
 
-    /// Two Jobs of one name cannot be there at once; the checker sees them in one file only.
+    /// Two objects of one kind and name cannot be there at once; the checker sees only Jobs, and
+    /// those in one file.
     fn refuse_twins(&mut self) {
-        let mut places: HashMap<(String, String), &str> = HashMap::new();
-        let mut messages = Vec::new();
-        for Written { place, object } in &self.manifests.jobs {
+        let jobs = self.manifests.jobs.iter().map(|Written { place, object }| {
             let meta = &object.metadata;
-            let Some(name) = meta.name.clone().filter(|name| !name.is_empty()) else { continue };
-            let namespace = meta.namespace.clone().filter(|name| !name.is_empty());
-            let key = (namespace.unwrap_or_else(|| "default".to_owned()), name);
-            let shown = printable(&key.1, 253);
-            if let Some(first) = places.insert(key, place) {
-                messages.push(format!("{place}: Job {shown} has the name of another, at {first}"));
+            ("Job", meta.namespace.as_deref(), meta.name.as_deref(), place)
+        });
+        let others = self.manifests.others.iter().map(|Written { place, object }| {
+            let (beside, object) = object;
+            let meta = &object["metadata"];
+            (beside.name(), meta["namespace"].as_str(), meta["name"].as_str(), place)
+        });
+        let mut places: HashMap<(&str, &str, &str), &str> = HashMap::new();
+        let mut messages = Vec::new();
+        for (kind, namespace, name, place) in jobs.chain(others) {
+            let Some(name) = name.filter(|name| !name.is_empty()) else { continue };
+            let namespace = namespace.filter(|name| !name.is_empty()).unwrap_or("default");
+            if let Some(first) = places.insert((kind, namespace, name), place) {
+                let shown = printable(name, 253);
+                let message =
+                    format!("{place}: {kind} {shown} has the name of another, at {first}");
+                let help = match kind {
+                    "Job" => "give one of them another name, or use metadata.generateName",
+                    _ => "give one of them another name, or take one out",
+                };
+                messages.push((message, help));
             }
         }
-        for message in messages {
-            self.refuse(&message, "give one of them another name, or use metadata.generateName");
+        for (message, help) in messages {
+            self.refuse(&message, help);
         }
     }
 

@@ -8,11 +8,14 @@ use stint_api::index_set::IndexSet;
 use crate::color::Painter;
 use crate::job_text::{self, Tail};
 use crate::printable::{MAX_MESSAGE_CHARS, printable};
-use crate::progress::{End, JobProgress};
+use crate::progress::{End, JobProgress, Slow};
 use crate::words;
 
 /// The longest list of indexes that anybody would paste.
 const MAX_ONLY_CHARS: usize = 200;
+
+/// Most of those that were still running.
+const MAX_RUNNING: usize = 8;
 
 /// What became of the logs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,12 +33,10 @@ pub(crate) fn of_job(job: &JobProgress, tails: &[Tail], painter: Painter, now: I
     let mut text = job_text::headline(job, &words::time(job.elapsed(now)), painter);
     text += &job_text::count_rows(job);
     if job.slowest().len() > 1 {
-        let slowest: Vec<String> = job
-            .slowest()
-            .iter()
-            .map(|it| format!("{} {}", it.what, words::time(it.time)))
-            .collect();
-        text += &job_text::row("slowest", &slowest.join(", "));
+        text += &job_text::row("slowest", &timed(job.slowest()));
+    }
+    if job.end() == End::Unfinished {
+        text += &running_row(&job.running(now));
     }
     if let Some(waits) = job.waits().filter(|_| job.end() == End::Unfinished) {
         let why = printable(&waits.why, MAX_MESSAGE_CHARS);
@@ -49,6 +50,23 @@ pub(crate) fn of_job(job: &JobProgress, tails: &[Tail], painter: Painter, now: I
         text += &format!("  … and {rest} more\n");
     }
     text
+}
+
+/// What was still running, and for how long it had.
+fn running_row(running: &[Slow]) -> String {
+    if running.is_empty() {
+        return String::new();
+    }
+    let shown = &running[..running.len().min(MAX_RUNNING)];
+    let rest = running.len() - shown.len();
+    let rest = if rest > 0 { format!(" and {rest} more") } else { String::new() };
+    job_text::row("running", &format!("{}{rest}", timed(shown)))
+}
+
+fn timed(all: &[Slow]) -> String {
+    let words: Vec<String> =
+        all.iter().map(|it| format!("{} {}", it.what, words::time(it.time))).collect();
+    words.join(", ")
 }
 
 /// What a person may want to do next.
@@ -124,6 +142,8 @@ mod tests {
             container: Some("main".to_owned()),
             why: "exit code 1".to_owned(),
             times: 2,
+            uid: "p".to_owned(),
+            goes_on: false,
         };
         let tails = [(failure, vec!["oh \u{1b}[2Jno".to_owned()])];
         let text = of_job(&progress.jobs()[0], &tails, Painter::new(false), now);

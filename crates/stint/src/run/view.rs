@@ -347,6 +347,8 @@ mod tests {
             container: None,
             why: "exit code 1".to_owned(),
             times: 1,
+            uid: "u".to_owned(),
+            goes_on: false,
         };
         let change = Change::PodFailed { job: 0, failure };
         let told: Vec<String> =

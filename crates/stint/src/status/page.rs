@@ -121,7 +121,11 @@ impl<'p> Page<'p> {
             let since =
                 since.map(|since| format!(" for {}", words::age(now.duration_since(since))));
             let node = pod.node().unwrap_or("no node");
-            format!("{} on {node}{}: Pod {}", pod.what(), since.unwrap_or_default(), pod.name())
+            let text = format!("{} on {node}{}", pod.what(), since.unwrap_or_default());
+            match pod.index() {
+                Some(_) => format!("{text}: Pod {}", pod.name()),
+                None => text,
+            }
         });
         let waiting = under_way().filter(|pod| is_held_up(pod)).map(|pod| {
             let since = pod.created();

@@ -159,7 +159,7 @@ const EXAMPLES: &[Expected] = &[
     Expected {
         file: "volumes.yaml",
         status: &[("completedIndexes", "0,1")],
-        says: &["[volumes/0] input for index 0\n", "[volumes/1] the file says index 1\n"],
+        says: &["[volumes/0 main] input for index 0\n", "[volumes/1 main] the file says index 1\n"],
         ..USUAL
     },
     Expected { file: "work-queue.yaml", status: &[("succeeded", "3")], ..USUAL },

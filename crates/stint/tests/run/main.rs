@@ -6,5 +6,6 @@ mod indexes;
 #[path = "../kit/mod.rs"]
 mod kit;
 mod manifests;
+mod reasons;
 mod stopping;
 mod terminal;

@@ -132,14 +132,9 @@ fn what_a_pod_waits_for_in_vain_is_told() {
     let bench = Bench::new();
     let job = indexed("hungry", 1, "", "true");
     let large = format!("{job}        resources: {{requests: {{cpu: 100k}}}}\n");
-    let missing = format!("{job}        envFrom: [{{configMapRef: {{name: nowhere}}}}]\n");
-    let volume = |source: &str| format!("{job}      volumes: [{{name: v, {source}}}]\n");
-    let rows = [
-        (large, "Unschedulable"),
-        (missing, "\"nowhere\" not found"),
-        (volume("configMap: {name: nowhere}"), "FailedMount"),
-        (volume("secret: {secretName: nowhere}"), "\"nowhere\" not found"),
-    ];
+    let file = "hostPath: {path: /nowhere/at/all, type: File}";
+    let volume = format!("{job}      volumes: [{{name: v, {file}}}]\n");
+    let rows = [(large, "Unschedulable"), (volume, "FailedMount")];
     for (job, said) in rows {
         let ended = bench.run(&["--timeout", "5s", &bench.file("job.yaml", &job)]);
         assert_eq!(ended.code, Some(124), "{ended:?}");
