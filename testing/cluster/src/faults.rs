@@ -39,7 +39,7 @@ const INDEXES: u32 = 200;
 
 /// How long a controller lives until it is killed, at the most: from before it has listed anything
 /// to well into its work.
-const LIFE_MS: u64 = 700;
+const LIFE_MS: u32 = 700;
 
 /// How long etcd does not answer.
 const PAUSE: Duration = Duration::from_secs(5);
@@ -161,7 +161,7 @@ async fn killed(scene: &Scene<'_>, seed: u64, kills: u64) {
             let has_written = |job: &Job| job.metadata.resource_version != before;
             scene.stage.wait(name, "gets on", has_written).await;
         }
-        tokio::time::sleep(Duration::from_millis(dice.below(LIFE_MS))).await;
+        tokio::time::sleep(Duration::from_millis(dice.below(LIFE_MS).into())).await;
         program.process.kill().await;
         let job = scene.stage.job(name).await;
         assert_eq!(end(&job), None, "it has ended after {kill} of {kills} kills: {:?}", job.status);

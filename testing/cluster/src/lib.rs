@@ -11,7 +11,7 @@ pub mod bootstrap;
 pub mod cluster;
 pub mod coexistence;
 pub mod deployed;
-pub mod dice;
+mod dice;
 pub mod elsewhere;
 pub mod excuse;
 pub mod faults;

@@ -29,13 +29,13 @@ use crate::cluster::{Cluster, ClusterError};
 use crate::dice::Dice;
 
 /// The most that a slow answer takes: less than anybody waits for one.
-const SLOWEST_MS: u64 = 1500;
+const SLOWEST_MS: u32 = 1500;
 
 /// The longest life of a watch, of which there are several in a short test.
-const WATCH_MS: u64 = 8000;
+const WATCH_MS: u32 = 8000;
 
 /// The life of a watch that is not cut: longer than any test.
-const FOREVER_MS: u64 = 3_600_000;
+const FOREVER_MS: u32 = 3_600_000;
 
 /// What can be wrong with a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -65,7 +65,7 @@ pub enum Faults {
 }
 
 /// How many of a hundred requests meet each.
-const SHARES: [(Fault, u64); 5] =
+const SHARES: [(Fault, u32); 5] =
     [(Fault::TooMany, 2), (Fault::Broken, 2), (Fault::Cut, 2), (Fault::Lost, 2), (Fault::Slow, 10)];
 
 /// How often each fault is met at the most, but for slowness. A Job that is refused Pods waits longer
@@ -155,7 +155,7 @@ async fn answer(
         }
         Some(Fault::Forbidden) => return Ok(refusal(StatusCode::FORBIDDEN, "Forbidden")),
         Some(Fault::Cut) => return Err("cut before it was heard".into()),
-        Some(Fault::Slow) => tokio::time::sleep(Duration::from_millis(slow_ms)).await,
+        Some(Fault::Slow) => tokio::time::sleep(Duration::from_millis(slow_ms.into())).await,
         Some(Fault::Lost) | None => {}
     }
     let is_watch = request.uri().query().is_some_and(|query| query.contains("watch=true"));
@@ -173,7 +173,7 @@ async fn answer(
 }
 
 /// What a request meets; how long it takes if it is slow, and how long it lasts if it is a watch.
-fn draw(weather: &Mutex<Weather>, request: &Request<Incoming>) -> (Option<Fault>, u64, u64) {
+fn draw(weather: &Mutex<Weather>, request: &Request<Incoming>) -> (Option<Fault>, u32, u32) {
     let mut weather = weather.lock().expect("nobody panics here");
     let (fault, slow_ms, watch_ms) = match weather.faults {
         Faults::Seeded(_) => {
@@ -201,7 +201,7 @@ fn draw(weather: &Mutex<Weather>, request: &Request<Incoming>) -> (Option<Fault>
     (fault, slow_ms, watch_ms)
 }
 
-fn by_share(mut left: u64) -> Option<Fault> {
+fn by_share(mut left: u32) -> Option<Fault> {
     let fault = SHARES.iter().find(|(_, share)| {
         let is_met = left < *share;
         left = left.saturating_sub(*share);
@@ -229,8 +229,8 @@ fn without_hops(headers: &mut HeaderMap) {
 }
 
 /// A watch that is cut in its middle, unless it ends before.
-fn cut_after(body: kube::client::Body, life_ms: u64) -> AnyBody {
-    let over = Box::pin(tokio::time::sleep(Duration::from_millis(life_ms)));
+fn cut_after(body: kube::client::Body, life_ms: u32) -> AnyBody {
+    let over = Box::pin(tokio::time::sleep(Duration::from_millis(life_ms.into())));
     let frames = BodyStream::new(body).map(|frame| frame.map_err(BoxError::from));
     let next = async |(mut frames, mut over): (BoxStream<'static, _>, Pin<Box<Sleep>>)| {
         let frame: Result<Frame<Bytes>, BoxError> = tokio::select! {

@@ -5,7 +5,6 @@
 mod actor;
 mod board;
 mod compare;
-mod dice;
 mod fates;
 mod generate;
 mod model;

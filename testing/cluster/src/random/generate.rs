@@ -10,12 +10,12 @@ use kube::api::PropagationPolicy;
 use serde_json::{Value, json};
 use stint_kit::{End, Fate};
 
-use super::dice::Dice;
 use super::model::Model;
 use super::race;
 use super::script::{Scope, Script, Turn, manifest};
 use super::spec::{failure, spec};
 use super::step::{Courses, Place, Step};
+use crate::dice::Dice;
 
 /// How often something else is proposed when the model is unsure.
 const TRIES: u32 = 12;

@@ -4,11 +4,11 @@ use kube::api::PropagationPolicy;
 use serde_json::{Value, json};
 use stint_kit::End;
 
-use super::dice::Dice;
 use super::generate::{fate, stays};
 use super::model::Rest;
 use super::script::{Scope, Script, Turn, manifest};
 use super::step::{Courses, Step};
+use crate::dice::Dice;
 
 /// The script of a seed whose outcome is determined in part.
 pub(crate) fn generate(mut dice: Dice, seed: u64) -> Script {

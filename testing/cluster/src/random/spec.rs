@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 use stint_kit::End;
 
-use super::dice::Dice;
 use super::script::name;
+use crate::dice::Dice;
 
 /// Exit codes that Pods end with and rules speak of.
 const CODES: [i32; 5] = [1, 2, 3, 42, 137];
