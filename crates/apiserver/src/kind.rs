@@ -112,6 +112,11 @@ pub trait Kind: Send + Sync + 'static {
         Ok(())
     }
 
+    /// The service account that an admitted object has by name, which must be there.
+    fn account(_object: &Self::Object) -> Option<&str> {
+        None
+    }
+
     /// Defaults a new object and resets what a client may not write.
     fn prepare_for_create(object: &mut Self::Object, context: &Context<'_>);
 

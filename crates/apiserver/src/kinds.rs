@@ -51,6 +51,11 @@ pub(crate) fn pods() -> &'static dyn AnyKind {
     &Of::<pod::Pods>::THE
 }
 
+/// Service accounts, without which Pods are not admitted.
+pub(crate) fn service_accounts() -> &'static dyn AnyKind {
+    &Of::<service_account::ServiceAccounts>::THE
+}
+
 /// Services, which have addresses.
 pub(crate) fn services() -> &'static dyn AnyKind {
     &Of::<service::Services>::THE

@@ -23,6 +23,9 @@ pub struct LogOptions {
     pub follow: bool,
     /// Whether of the container's run before this one.
     pub previous: bool,
+    /// Of this run of the container, the first of which is 0; the newest otherwise. Kubernetes has no
+    /// such choice.
+    pub run: Option<u64>,
     /// Only what was written since then.
     pub since: Option<Timestamp>,
     /// Whether each line starts with its time.
@@ -86,6 +89,7 @@ impl LogOptions {
             }
             Ok::<_, Status>(number.and_then(|number| u64::try_from(number).ok()))
         };
+        let run = count("run", 0, &mut errors)?;
         let tail_lines = count("tailLines", 0, &mut errors)?;
         let limit_bytes = count("limitBytes", 1, &mut errors)?;
         let since_seconds = count("sinceSeconds", 1, &mut errors)?;
@@ -125,6 +129,7 @@ impl LogOptions {
             container: choose_container(query.get("container"), pod)?,
             follow: query.flag("follow")?.unwrap_or(false),
             previous: query.flag("previous")?.unwrap_or(false),
+            run,
             since: since_seconds.or(since_time),
             timestamps: query.flag("timestamps")?.unwrap_or(false),
             tail_lines,

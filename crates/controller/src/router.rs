@@ -2,7 +2,9 @@
 //!
 //! A Pod is told to the Job that controls it; without a controller, to the Jobs that select it
 //! and to the one whose uid it bears as a label if it bears the finalizer too; and always to
-//! those that were told of it before. It must not know where news comes from or where ops go.
+//! those that were told of it before. A Pod that bears the finalizer and for which no Job of ours
+//! speaks has a ledger of its own, by the Pod's uid, until it bears it no more. It must not know
+//! where news comes from or where ops go.
 
 mod entry;
 mod jobs;

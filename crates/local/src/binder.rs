@@ -15,6 +15,7 @@ mod amounts;
 mod demand;
 mod plan;
 mod pod;
+mod unmet;
 
 use std::convert::Infallible;
 use std::time::{Duration, Instant};
@@ -34,6 +35,7 @@ use tracing::warn;
 use self::demand::NodeSight;
 use self::plan::{Bind, Outcome, Plan, Tell};
 use self::pod::{PodSight, UNSCHEDULABLE};
+pub use self::unmet::{Unmet, unmet};
 use crate::feed::{News, whole};
 use crate::pace::{self, now, reached};
 use crate::refusal::{Refusal, words};

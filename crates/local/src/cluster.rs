@@ -11,7 +11,7 @@ use stint_api::feature_gates::FeatureGates;
 use stint_apiserver::access::{Authenticator, Identity, Role};
 use stint_apiserver::{ApiServer, Clock, Config, Limits};
 use stint_controller::Controller;
-use stint_store::{Store, StoreError};
+use stint_store::{Revision, Store, StoreError};
 
 use crate::binder;
 use crate::bootstrap::{BootstrapError, bootstrap};
@@ -119,6 +119,8 @@ pub enum StartError {
 pub struct Cluster {
     server: ApiServer,
     store: Store,
+    /// How far the store was when it was opened.
+    opened_at: Revision,
     tasks: Tasks,
     node: Option<Running>,
 }
@@ -136,6 +138,7 @@ impl Cluster {
     pub async fn start(options: Options) -> Result<Self, StartError> {
         let Options { storage, store, authenticator, ca_certificate, .. } = options;
         let store = open(storage, store).await?;
+        let opened_at = store.revision();
         let clock = options.clock.clone();
         let logs = NodeLogs::default();
         let config =
@@ -167,7 +170,7 @@ impl Cluster {
             server.add_metrics(move || metrics.text());
             starting.spawn("Job controller", run_jobs(jobs));
         }
-        Ok(Cluster { tasks: starting.watch_over(), server, store, node })
+        Ok(Cluster { tasks: starting.watch_over(), server, store, opened_at, node })
     }
 
     /// A client of this cluster's API that needs no socket. Nothing is retried for it.
@@ -178,6 +181,12 @@ impl Cluster {
     /// The API server, for those who bring it to a socket.
     pub fn server(&self) -> ApiServer {
         self.server.clone()
+    }
+
+    /// The newest `resourceVersion` that this cluster has found when it was started: what is newer
+    /// has been written since.
+    pub fn opened_at(&self) -> u64 {
+        self.opened_at.get()
     }
 
     /// Waits until a part of the cluster has failed, which should never happen. The others go

@@ -43,6 +43,7 @@ mod tasks;
 mod ttl;
 
 pub use archive::Archive;
+pub use binder::{Unmet, unmet};
 pub use bootstrap::BootstrapError;
 pub use cluster::{Cluster, Kept, Options, StartError, Storage};
 pub use front::{Front, FrontError, FrontOptions};

@@ -84,6 +84,7 @@ fn translate(options: &LogOptions) -> stint_node::LogOptions {
         container,
         follow,
         previous,
+        run: options.run.map(|run| u32::try_from(run).unwrap_or(u32::MAX)),
         since,
         timestamps,
         tail_lines: options.tail_lines,

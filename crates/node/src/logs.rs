@@ -61,6 +61,8 @@ pub struct LogOptions {
     pub follow: bool,
     /// Whether of the container's run before this one.
     pub previous: bool,
+    /// Of this run of the container, the first of which is 0. The last two are kept.
+    pub run: Option<u32>,
     /// Only what was written since then.
     pub since: Option<Timestamp>,
     /// Whether each line starts with its time.
@@ -169,9 +171,14 @@ impl Logs {
                 "container \"{container}\" in pod \"{name}\" is waiting to start: {reason}"
             ));
         };
-        let number = match options.previous {
-            false => newest,
-            true => newest.checked_sub(1).ok_or_else(|| {
+        // The last that has ended and is followed by another: the newest itself, as long as the next
+        // one waits.
+        let is_followed = status_of(pod, container).is_some_and(waits_to_run_again)
+            && status_of(pod, container).and_then(newest_run) == Some(newest);
+        let number = match options.run {
+            Some(run) => run.min(newest),
+            None if !options.previous || is_followed => newest,
+            None => newest.checked_sub(1).ok_or_else(|| {
                 format!("previous terminated container \"{container}\" in pod \"{name}\" not found")
             })?,
         };
@@ -303,6 +310,12 @@ fn newest_run(status: &ContainerStatus) -> Option<u32> {
     let has_run = state.running.is_some() || state.terminated.is_some();
     let has_ended_before = status.last_state.as_ref().is_some_and(|it| it.terminated.is_some());
     (has_run || has_ended_before).then_some(count)
+}
+
+/// Whether a container has ended, and is to be run again.
+fn waits_to_run_again(status: &ContainerStatus) -> bool {
+    let has_ended_before = status.last_state.as_ref().is_some_and(|it| it.terminated.is_some());
+    has_ended_before && status.state.as_ref().is_some_and(|state| state.waiting.is_some())
 }
 
 fn waiting_reason(status: &ContainerStatus) -> Option<&str> {

@@ -123,20 +123,22 @@ pub(crate) async fn say_status(
         Err(CallError::NotFound) => {}
         answer => return answer.map(drop),
     }
-    let node = json!({
-        "apiVersion": "v1", "kind": "Node",
-        "metadata": {"name": options.node_name, "labels": {
-            "kubernetes.io/hostname": options.node_name,
-            "kubernetes.io/os": "linux", "kubernetes.io/arch": architecture(),
-        }},
-        "status": status,
-    });
+    let node = node(options, status);
     match calls.send(Method::POST, path::NODES, path::JSON, &node).await {
         // A creation that was cut off by a shutdown was done all the same.
         Err(CallError::Exists) => {
             calls.send(Method::PATCH, &path, path::STRATEGIC, &patch).await.map(drop)
         }
         answer => answer.map(drop),
+    }
+}
+
+impl Options {
+    /// The node as it will be in the API, but for what runs its containers: for whoever wants to
+    /// know before it starts what it has.
+    pub fn to_node(&self) -> Node {
+        let status = node_status(self, "", self.clock.now(), true);
+        serde_json::from_value(node(self, status)).expect("it is a Node")
     }
 }
 
@@ -155,6 +157,18 @@ async fn renew(calls: &Calls, options: &Options) -> Result<(), CallError> {
             "renewTime": now},
     });
     calls.send(Method::POST, path::LEASES, path::JSON, &lease).await.map(drop)
+}
+
+/// The node as it is created.
+fn node(options: &Options, status: Value) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Node",
+        "metadata": {"name": options.node_name, "labels": {
+            "kubernetes.io/hostname": options.node_name,
+            "kubernetes.io/os": "linux", "kubernetes.io/arch": architecture(),
+        }},
+        "status": status,
+    })
 }
 
 fn node_status(options: &Options, runtime: &str, since: Timestamp, is_ready: bool) -> Value {

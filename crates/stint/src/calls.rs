@@ -3,6 +3,8 @@
 use futures_util::{AsyncReadExt, StreamExt, pin_mut};
 use http::{Method, Request};
 use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use k8s_openapi::jiff::Timestamp;
 use kube::Client;
 use kube::core::WatchEvent;
 use serde::Deserialize;
@@ -113,10 +115,14 @@ impl Calls {
         let Failure { namespace, pod, container: Some(container), .. } = failure else {
             return Vec::new();
         };
-        let path = format!(
+        let mut path = format!(
             "/api/v1/namespaces/{namespace}/pods/{pod}/log?container={container}\
              &tailLines={TAIL_LINES}&limitBytes={MAX_TAIL_BYTES}"
         );
+        // Only stint heeds it; it is in order, should another run have begun since.
+        if let Some(run) = failure.run {
+            path += &format!("&run={run}");
+        }
         let mut bytes = Vec::new();
         if failure.goes_on {
             bytes = self.read(&format!("{path}&previous=true")).await;
@@ -139,37 +145,31 @@ impl Calls {
         bytes
     }
 
-    /// A failure with what its Pod's Events say of it: of a container that was ended by a signal
-    /// since a probe or a hook of it failed nobody else does.
+    /// A failure with what its Pod's Events say of it: of a container that was ended since a probe
+    /// or a hook of it failed nobody else does.
     pub(crate) async fn explained(&self, failure: &Failure) -> Failure {
         let mut failure = failure.clone();
-        if failure.why.contains("(signal ")
-            && let Some(events) = self.warnings(&failure.uid).await
-            && let Some(why) = events.iter().rev().find(|it| has_ended_a_container(it))
-        {
-            failure.why = format!("{}: {why}", failure.why);
+        let is_ended = ["(signal 9)", "(signal 15)"].iter().any(|it| failure.why.contains(it));
+        if is_ended && let Some(cause) = cause(&failure, &self.events(&failure.uid).await) {
+            failure.why = format!("{}: {cause}", failure.why);
         }
         failure
     }
 
     /// The latest warning about the object with this uid, as its reason and message.
     pub(crate) async fn warning(&self, uid: &str) -> Option<String> {
-        self.warnings(uid).await?.pop()
+        let events = self.events(uid).await;
+        events.iter().rfind(|event| event.r#type == "Warning").map(EventSight::sentence)
     }
 
-    /// The warnings about the object with this uid, as reasons and messages, the latest last.
-    async fn warnings(&self, uid: &str) -> Option<Vec<String>> {
-        let path =
-            format!("/api/v1/events?fieldSelector=involvedObject.uid%3D{uid},type%3DWarning");
-        let mut list = self.get(&path).await.ok().flatten()?;
-        let time = |event: &Value| event["lastTimestamp"].as_str().unwrap_or("").to_owned();
-        let events = list["items"].as_array_mut()?;
-        events.sort_by_key(time);
-        let sentence = |event: &Value| {
-            let word = |field: &str| event[field].as_str().unwrap_or_default();
-            format!("{}: {}", word("reason"), word("message"))
-        };
-        Some(events.iter().map(sentence).collect())
+    /// The Events of the object with this uid, the latest last; none if they cannot be had.
+    async fn events(&self, uid: &str) -> Vec<EventSight> {
+        let path = format!("/api/v1/events?fieldSelector=involvedObject.uid%3D{uid}");
+        let Ok(Some(list)) = self.get(&path).await else { return Vec::new() };
+        let Ok(page) = serde_json::from_value::<Page<EventSight>>(list) else { return Vec::new() };
+        let mut events = page.items;
+        events.sort_by_key(|event| event.last_timestamp.as_ref().map(|time| time.0));
+        events
     }
 
     pub(crate) fn client(&self) -> &Client {
@@ -190,10 +190,44 @@ impl Calls {
     }
 }
 
-/// Whether a warning is of what ends a container.
-fn has_ended_a_container(warning: &str) -> bool {
-    let of = ["Unhealthy: Liveness", "Unhealthy: Startup", "FailedPostStartHook:"];
-    of.iter().any(|what| warning.starts_with(what))
+/// An Event, as far as anything is said of it.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct EventSight {
+    r#type: String,
+    reason: String,
+    message: String,
+    last_timestamp: Option<Time>,
+}
+
+impl EventSight {
+    fn sentence(&self) -> String {
+        format!("{}: {}", self.reason, self.message)
+    }
+
+    /// Whether it happened, for the last time, between these times, whole seconds that they are.
+    fn is_within(&self, (start, end): (Timestamp, Timestamp)) -> bool {
+        let seconds = start.as_second()..=end.as_second() + 1;
+        self.last_timestamp.as_ref().is_some_and(|time| seconds.contains(&time.0.as_second()))
+    }
+}
+
+/// What has ended a container, by the Events while it ran: a hook that failed, or a probe that
+/// failed so often that the container was to be stopped.
+fn cause(failure: &Failure, events: &[EventSight]) -> Option<String> {
+    let (container, ran) = (failure.container.as_deref()?, failure.ran?);
+    let of_run = || events.iter().filter(|event| event.is_within(ran));
+    if let Some(hook) = of_run().rfind(|event| event.reason == "FailedPostStartHook") {
+        return Some(hook.sentence());
+    }
+    let probe = of_run().rev().filter(|event| event.reason == "Killing").find_map(|event| {
+        let rest = event.message.strip_prefix(&format!("Container {container} failed "))?;
+        ["liveness", "startup"].into_iter().find(|probe| rest.starts_with(probe))
+    })?;
+    let is_of_probe = |event: &&EventSight| {
+        event.reason == "Unhealthy" && event.message.to_lowercase().starts_with(probe)
+    };
+    of_run().rfind(is_of_probe).map(EventSight::sentence)
 }
 
 fn refusal(error: kube::Error) -> CallError {

@@ -5,7 +5,7 @@ use std::fmt;
 /// What `--color` was given.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum ColorChoice {
-    /// On a terminal, unless NO_COLOR is set or TERM is dumb
+    /// On a terminal, unless NO_COLOR is set, CLICOLOR is 0, or TERM is dumb or not set
     #[default]
     Auto,
     /// Even into a file or a pipe
@@ -24,14 +24,18 @@ impl ColorChoice {
         match self {
             ColorChoice::Always => true,
             ColorChoice::Never => false,
-            // https://no-color.org: set and not empty.
-            ColorChoice::Auto => {
-                is_terminal
-                    && variable("NO_COLOR").is_none_or(|value| value.is_empty())
-                    && variable("TERM").is_none_or(|value| value != "dumb")
-            }
+            ColorChoice::Auto => is_terminal && takes_escapes(variable),
         }
     }
+}
+
+/// Whether a terminal can be sent colours and movements of its cursor, and its owner wants them:
+/// not if TERM is dumb or unset, with NO_COLOR (<https://no-color.org>: set and not empty), or
+/// with CLICOLOR=0. `variable` looks up the environment.
+pub(crate) fn takes_escapes(variable: impl Fn(&str) -> Option<std::ffi::OsString>) -> bool {
+    variable("TERM").is_some_and(|value| !value.is_empty() && value != "dumb")
+        && variable("NO_COLOR").is_none_or(|value| value.is_empty())
+        && variable("CLICOLOR").is_none_or(|value| value != "0")
 }
 
 /// What a piece of text is, for its colour.
@@ -97,18 +101,21 @@ mod tests {
 
     #[test]
     fn colour_is_for_terminals_whose_owner_wants_it() {
-        let auto = |is_terminal, no_color: Option<&str>, term: Option<&str>| {
-            ColorChoice::Auto.is_on(is_terminal, |name| match name {
-                "NO_COLOR" => no_color.map(Into::into),
-                "TERM" => term.map(Into::into),
-                _ => None,
+        let auto = |is_terminal, variables: &[(&str, &str)]| {
+            ColorChoice::Auto.is_on(is_terminal, |name| {
+                let found = variables.iter().find(|(it, _)| *it == name);
+                found.map(|(_, value)| value.into())
             })
         };
-        assert!(auto(true, None, Some("xterm")));
-        assert!(auto(true, Some(""), None));
-        assert!(!auto(false, None, Some("xterm")));
-        assert!(!auto(true, Some("1"), Some("xterm")));
-        assert!(!auto(true, None, Some("dumb")));
+        let term = ("TERM", "xterm");
+        assert!(auto(true, &[term]));
+        assert!(auto(true, &[term, ("NO_COLOR", ""), ("CLICOLOR", "1")]));
+        assert!(!auto(false, &[term]));
+        assert!(!auto(true, &[term, ("NO_COLOR", "1")]));
+        assert!(!auto(true, &[term, ("CLICOLOR", "0")]));
+        assert!(!auto(true, &[("TERM", "dumb")]));
+        assert!(!auto(true, &[("TERM", "")]));
+        assert!(!auto(true, &[]));
         assert!(ColorChoice::Always.is_on(false, |_| Some("1".into())));
         assert!(!ColorChoice::Never.is_on(true, |_| None));
     }

@@ -5,7 +5,7 @@ use stint_api::index_set::IndexSet;
 use crate::color::{Painter, Style};
 use crate::printable::{MAX_MESSAGE_CHARS, printable};
 use crate::progress::{End, Failure, JobProgress};
-use crate::words;
+use crate::words::{self, Counted};
 
 /// Most failures that are shown with their last lines.
 pub(crate) const MAX_SHOWN_FAILURES: usize = 3;
@@ -55,7 +55,7 @@ pub(crate) fn count_rows(job: &JobProgress) -> String {
         text += &row("completed", &format!("{count} of {total}{}", listed(&completed)));
         let failed = job.failed_indexes();
         if !failed.is_empty() {
-            text += &row("failed", &format!("{}{}", failed.count(), listed(&failed)));
+            text += &row("failed", &(Counted::Indexes.told(failed.count()) + &listed(&failed)));
         }
         if !job.preset.is_empty() {
             let note = format!("{}{}", job.preset.count(), listed(&job.preset));
@@ -68,6 +68,13 @@ pub(crate) fn count_rows(job: &JobProgress) -> String {
         count => format!("; {count} retries"),
     };
     text + &row("Pods", &format!("{succeeded} succeeded, {failed} failed{retries}"))
+}
+
+/// That no further try will do better, if so.
+pub(crate) fn alike_row(job: &JobProgress) -> String {
+    let Some((count, why)) = job.failed_alike() else { return String::new() };
+    let why = printable(why, MAX_MESSAGE_CHARS);
+    row("every try", &format!("failed the same way, {count} times: {why}"))
 }
 
 /// A line with a name in front.

@@ -16,6 +16,8 @@ use std::sync::Arc;
 
 use thiserror::Error;
 use tokio::sync::mpsc::channel;
+use tokio::sync::watch;
+use tokio::task::spawn_blocking;
 
 use self::follow::{FollowError, follow};
 use self::past::tell;
@@ -28,6 +30,8 @@ use crate::logs_args::LogsArgs;
 use crate::progress::is_ended;
 use crate::reach::{ReachError, Reached};
 use crate::signals::Signals;
+use crate::spool::Spool;
+use crate::stdout::EXIT_LEFT;
 
 const EXIT_ABSENT: u8 = 1;
 const EXIT_USAGE: u8 = 2;
@@ -97,6 +101,8 @@ async fn show_from(reached: &Reached, args: &LogsArgs) -> Result<u8, LogsError> 
     let wanted = Arc::new(Wanted::new(&job, args)?);
     let pods = pods_of(&calls, &job).await?;
     let (sender, said) = channel(MAX_WAITING_LINES);
+    let (is_full, room) = watch::channel(false);
+    let said = Spool::start(said, is_full, std::env::temp_dir()).map_err(LogsError::Runtime)?;
     let follows = args.follow && reached.is_alive();
     let has_ended = is_ended(&job);
     if args.follow && !reached.is_alive() {
@@ -106,12 +112,13 @@ async fn show_from(reached: &Reached, args: &LogsArgs) -> Result<u8, LogsError> 
     let telling = async {
         // What a Job that is over has said is told in order.
         if follows && !has_ended {
-            return follow(&calls, &job, &pods, &wanted, part, sender).await;
+            return follow(&calls, &job, &pods, &wanted, part, sender, room).await;
         }
-        tell(&reached.client, &job, &pods, &wanted, part, sender).await;
+        tell(&calls, &job, &pods, &wanted, part, sender, room).await;
         Ok(())
     };
-    let (mut telling, mut printing) = (std::pin::pin!(telling), std::pin::pin!(print(said)));
+    let printing = spawn_blocking(move || print(&said));
+    let (mut telling, mut printing) = (std::pin::pin!(telling), std::pin::pin!(printing));
     let ending = tokio::select! {
         // What is said goes out before a failure is told.
         told = &mut telling => {
@@ -122,8 +129,9 @@ async fn show_from(reached: &Reached, args: &LogsArgs) -> Result<u8, LogsError> 
         // Nobody listens any more.
         ending = &mut printing => ending,
     };
-    match ending.map_err(LogsError::Output)? {
-        Ending::Done | Ending::Left => Ok(0),
+    match ending.expect("printing does not panic").map_err(LogsError::Output)? {
+        Ending::Done => Ok(0),
+        Ending::Left => Ok(EXIT_LEFT),
         Ending::Failed => Ok(EXIT_ABSENT),
     }
 }

@@ -20,10 +20,12 @@ Examples:
 
 Exit codes:
   0    What there is was shown
-  1    There is no such Job, or no log of it is left, or one could not be read
+  1    There is no such Job, or no log of it is left or has begun, or
+       one could not be read
   2    Wrong usage, or the kubeconfig cannot be used
   3    There is no cluster, or it does not answer as it should
-  130  It was interrupted by Ctrl-C or SIGTERM";
+  130  It was interrupted by Ctrl-C or SIGTERM
+  141  Whoever read standard output has left";
 
 /// Show what the Pods of a Job have printed
 ///
@@ -75,6 +77,7 @@ impl LogsArgs {
         Part {
             follows: self.follow,
             is_previous: self.previous,
+            run: None,
             has_timestamps: self.timestamps,
             tail_lines: self.tail,
             since_seconds: self.since.map(|since| since.as_secs().unsigned_abs()),

@@ -36,6 +36,7 @@ mod serve;
 mod signals;
 mod snippet;
 mod source;
+mod spool;
 mod status;
 mod status_args;
 mod stdout;

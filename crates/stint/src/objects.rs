@@ -1,11 +1,12 @@
 //! Jobs on standard output, for other tools.
 
-use std::io::{self, Write};
+use std::io;
 
 use serde_json::{Value, json};
 
 use crate::manifest_yaml;
 use crate::run_args::ObjectFormat;
+use crate::stdout::write;
 
 /// Prints Jobs as they are; in JSON as a List if they are one.
 pub(crate) fn print_objects(jobs: &[Value], is_list: bool, format: ObjectFormat) -> io::Result<()> {
@@ -23,10 +24,5 @@ pub(crate) fn print_objects(jobs: &[Value], is_list: bool, format: ObjectFormat)
             jobs.iter().map(|job| format!("job.batch/{}\n", name(job))).collect()
         }
     };
-    let mut out = io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        // Whoever read it has seen enough.
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        written => written,
-    }
+    write(&text)
 }

@@ -38,6 +38,8 @@ pub(crate) enum PlaceError {
     Folder { path: PathBuf, source: io::Error },
     #[error("cannot make a temporary folder in {}: {source}; choose another place with TMPDIR", path.display())]
     Temporary { path: PathBuf, source: io::Error },
+    #[error("cannot write in {}: {source}; make room there, or choose another place with {option}", path.display())]
+    NoRoom { path: PathBuf, source: io::Error, option: &'static str },
     #[error("{} is in use by another stint{}; stop it, or choose another folder with --data-dir", path.display(), number(*by))]
     InUse { path: PathBuf, by: Option<u32> },
     #[error("{} holds files that are not stint's, and would be closed to everybody else: choose an empty folder with --data-dir", path.display())]

@@ -44,7 +44,6 @@ struct Owner {
 #[serde(default, rename_all = "camelCase")]
 struct Spec {
     node_name: String,
-    restart_policy: String,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -98,6 +97,7 @@ struct Terminated {
     exit_code: i32,
     reason: String,
     message: String,
+    started_at: Option<Time>,
     finished_at: Option<Time>,
 }
 
@@ -250,9 +250,27 @@ impl PodSight {
         self.relapse().map(|(container, ended)| (container.name.as_str(), how_ended(ended)))
     }
 
-    /// Whether its containers may run more than once.
-    pub(crate) fn may_restart(&self) -> bool {
-        self.spec.restart_policy != "Never"
+    /// Which run of that container it was.
+    pub(crate) fn relapsed_run(&self) -> Option<u32> {
+        let (container, _) = self.relapse()?;
+        let newest = container.restart_count;
+        // As long as the next one waits it has no number.
+        if container.state.waiting.is_some() { Some(newest) } else { newest.checked_sub(1) }
+    }
+
+    /// From when to when that was.
+    pub(crate) fn relapsed_time(&self) -> Option<(Timestamp, Timestamp)> {
+        self.relapse().and_then(|(_, ended)| time_of(ended))
+    }
+
+    /// Which run of the container that failed it was.
+    pub(crate) fn failed_run(&self) -> Option<u32> {
+        self.failure().map(|(container, _)| container.restart_count)
+    }
+
+    /// From when to when that was.
+    pub(crate) fn failed_time(&self) -> Option<(Timestamp, Timestamp)> {
+        self.failure().and_then(|(_, ended)| time_of(ended))
     }
 
     /// Whether it has a node, and nothing of it has run yet.
@@ -273,6 +291,16 @@ impl PodSight {
         if self.is_disrupted() { format!("interrupted: {why}") } else { why }
     }
 
+    /// Whether a container of it failed as it will fail every time: it could not be started, or
+    /// its command is not there or is no program (exit codes 127 and 126).
+    pub(crate) fn failed_for_good(&self) -> bool {
+        let ended = self.failure().or_else(|| self.relapse());
+        ended.is_some_and(|(_, ended)| {
+            matches!(ended.reason.as_str(), "StartError" | "ContainerCannotRun")
+                || matches!(ended.exit_code, 126 | 127)
+        })
+    }
+
     /// Whether it was ended from outside: by its node that stopped or went down, or an eviction.
     pub(crate) fn is_disrupted(&self) -> bool {
         self.status
@@ -287,6 +315,14 @@ impl PodSight {
         }
         let Status { reason, message, .. } = &self.status;
         sentence(reason, message)
+    }
+
+    /// Whether no node has what it asks for.
+    pub(crate) fn is_unschedulable(&self) -> bool {
+        let is_so = |it: &Condition| {
+            it.r#type == "PodScheduled" && it.status == "False" && it.reason == "Unschedulable"
+        };
+        self.is_under_way() && self.status.conditions.iter().any(is_so)
     }
 
     /// What it waits for, if that is not the usual: room on the node, something that a
@@ -331,6 +367,10 @@ fn how_ended(ended: &Terminated) -> String {
         "" => how,
         message => format!("{how}: {message}"),
     }
+}
+
+fn time_of(ended: &Terminated) -> Option<(Timestamp, Timestamp)> {
+    Some((ended.started_at.as_ref()?.0, ended.finished_at.as_ref()?.0))
 }
 
 fn sentence(reason: &str, message: &str) -> String {

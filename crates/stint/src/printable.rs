@@ -44,6 +44,18 @@ pub(crate) fn printable(text: &str, max_chars: usize) -> String {
     shown
 }
 
+/// The same, cut in the middle: what tells names apart may stand at their end. The cut counts as
+/// a character.
+pub(crate) fn printable_ends(text: &str, max_chars: usize) -> String {
+    let count = text.chars().count();
+    let Some(kept) = max_chars.checked_sub(1).filter(|_| count > max_chars) else {
+        return printable(text, max_chars);
+    };
+    let first: String = text.chars().take(kept - kept / 2).collect();
+    let last: String = text.chars().skip(count - kept / 2).collect();
+    printable(&first, max_chars) + "…" + &printable(&last, max_chars)
+}
+
 /// Appends `c`, or its escape such as `\u{1b}` or `\n` if it is unprintable.
 pub(crate) fn push_printable(shown: &mut String, c: char) {
     if is_unprintable(c) {
@@ -77,5 +89,8 @@ mod tests {
     fn a_long_text_is_cut_and_says_so() {
         assert_eq!(printable("abc", 3), "abc");
         assert_eq!(printable("abcd", 3), "abc…");
+        for (max_chars, expected) in [(7, "abcdefg"), (6, "abc…fg"), (3, "a…g"), (1, "…")] {
+            assert_eq!(printable_ends("abcdefg", max_chars), expected);
+        }
     }
 }

@@ -6,12 +6,13 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 
 use k8s_openapi::api::batch::v1::{Job, JobCondition, JobStatus};
+use k8s_openapi::jiff::Timestamp;
 use stint_api::index_set::IndexSet;
 
 use crate::pod_sight::{PodSight, Stage};
 use crate::printable::{MAX_MESSAGE_CHARS, printable};
 use crate::recent::Recent;
-use crate::words::Counts;
+use crate::words::{Counted, Counts};
 
 /// How many failures of a Job are remembered: more than anybody reads.
 const MAX_FAILURES: usize = 1_000;
@@ -56,11 +57,11 @@ pub(crate) struct JobProgress {
     tried: IndexSet,
     pub(crate) retries: u64,
     failed_pods: u64,
+    tries: Tries,
     /// The last failure of each index, or of each Pod where there are no indexes.
     failures: BTreeMap<u32, Failure>,
     /// How many Pods without an index have one.
     unnumbered: u32,
-    latest: Option<u32>,
     slowest: Vec<Slow>,
     /// The Pod that waits for something unusual, and for what, as last seen.
     waits: Option<Waits>,
@@ -75,6 +76,23 @@ pub(crate) struct Waits {
     /// The index, or else the Pod.
     pub(crate) what: String,
     pub(crate) why: String,
+}
+
+/// What is common to the tries that failed.
+#[derive(Debug, Default)]
+struct Tries {
+    count: u64,
+    /// Why they failed, as long as all did for the same reason, and one that stays.
+    why: Option<String>,
+    is_mixed: bool,
+}
+
+impl Tries {
+    fn note(&mut self, count: u32, why: &str, is_for_good: bool) {
+        self.count += u64::from(count);
+        self.is_mixed |= !is_for_good || self.why.as_ref().is_some_and(|known| known != why);
+        self.why.get_or_insert_with(|| why.to_owned());
+    }
 }
 
 /// A Pod that has not ended.
@@ -106,6 +124,10 @@ pub(crate) struct Failure {
     pub(crate) times: u32,
     /// Whether the Pod goes on with another run of the container.
     pub(crate) goes_on: bool,
+    /// Which run of the container it was; the first is 0.
+    pub(crate) run: Option<u32>,
+    /// From when to when that was.
+    pub(crate) ran: Option<(Timestamp, Timestamp)>,
 }
 
 impl Failure {
@@ -120,6 +142,8 @@ impl Failure {
             why: String::new(),
             times: 0,
             goes_on: false,
+            run: None,
+            ran: None,
         }
     }
 
@@ -184,9 +208,9 @@ impl Progress {
             tried: IndexSet::new(),
             retries: 0,
             failed_pods: 0,
+            tries: Tries::default(),
             failures: BTreeMap::new(),
             unnumbered: 0,
-            latest: None,
             slowest: Vec::new(),
             waits: None,
         });
@@ -385,7 +409,8 @@ impl JobProgress {
         };
         let waiting = total.map(|total| total.saturating_sub(done + running + given_up));
         let waiting = waiting.filter(|_| self.ended.is_none());
-        Counts { total, done, failed, running, waiting }
+        let counted = if by_index { Counted::Indexes } else { Counted::Pods };
+        Counts { total, done, failed, counted, running, waiting }
     }
 
     /// The same without what was done before the run: how fast it goes is told by the rest.
@@ -402,9 +427,17 @@ impl JobProgress {
         self.failures.values().filter(move |failure| !is_made_good(failure))
     }
 
-    /// The failure that came last.
-    pub(crate) fn latest_failure(&self) -> Option<&Failure> {
-        self.latest.and_then(|key| self.failures.get(&key))
+    /// Whether anything has failed, made good since or not.
+    pub(crate) fn has_failures(&self) -> bool {
+        !self.failures.is_empty()
+    }
+
+    /// How often it was tried, and why in vain, if every try failed for the same reason and any
+    /// other will.
+    pub(crate) fn failed_alike(&self) -> Option<(u64, &str)> {
+        let Tries { count, why, is_mixed } = &self.tries;
+        let is_all = !is_mixed && *count > 1 && self.pods().0 == 0;
+        why.as_deref().filter(|_| is_all).map(|why| (*count, why))
     }
 
     /// What took longest, the slowest first.
@@ -441,7 +474,7 @@ impl JobProgress {
             self.tried.insert(index);
         }
         if pod.stage() == Stage::Failed && !pod.is_deleted() {
-            self.note_failure(pod);
+            self.note_failure(pod, None);
         }
     }
 
@@ -474,9 +507,8 @@ impl JobProgress {
         if !has_ended {
             return relapsed;
         }
-        if let (Stage::Succeeded, None, Some(place)) =
-            (stage, pod.index(), attempt.and_then(|attempt| attempt.failure))
-        {
+        let place = attempt.and_then(|attempt| attempt.failure);
+        if let (Stage::Succeeded, None, Some(place)) = (stage, pod.index(), place) {
             self.failures.remove(&place);
         }
         self.over_count += 1;
@@ -487,7 +519,7 @@ impl JobProgress {
         // One that was stopped, as its Job needs it no more, has not failed by itself.
         let has_failed = stage == Stage::Failed && !pod.is_deleted();
         match stage {
-            Stage::Failed if has_failed => Some(self.note_failure(pod)),
+            Stage::Failed if has_failed => Some(self.note_failure(pod, place)),
             Stage::Succeeded => None,
             _ => relapsed,
         }
@@ -553,16 +585,20 @@ impl JobProgress {
         }
     }
 
-    fn note_failure(&mut self, pod: &PodSight) -> Failure {
+    /// Takes note of a Pod that failed; where it stands already as its containers failed before.
+    fn note_failure(&mut self, pod: &PodSight, place: Option<u32>) -> Failure {
         self.failed_pods += 1;
-        let place = self.place_of(pod);
+        let place = place.unwrap_or_else(|| self.place_of(pod));
         let failure = Failure {
             container: pod.failed_container().map(str::to_owned),
             why: pod.why_failed(),
             times: 1,
             goes_on: false,
+            run: pod.failed_run(),
+            ran: pod.failed_time(),
             ..Failure::of(pod)
         };
+        self.tries.note(1, &failure.why, pod.failed_for_good());
         self.put_failure(place, failure)
     }
 
@@ -578,17 +614,19 @@ impl JobProgress {
             why,
             times: u32::try_from(new).unwrap_or(u32::MAX),
             goes_on: true,
+            run: pod.relapsed_run(),
+            ran: pod.relapsed_time(),
             ..Failure::of(pod)
         };
+        self.tries.note(failure.times, &failure.why, pod.failed_for_good());
         let place = place.unwrap_or_else(|| self.place_of(pod));
         self.attempts.get_mut(pod.uid())?.failure = Some(place);
         Some(self.put_failure(place, failure))
     }
 
-    /// Where the failure of a Pod belongs.
+    /// Where the first failure of a Pod belongs.
     fn place_of(&mut self, pod: &PodSight) -> u32 {
-        let relapsed = self.attempts.get(pod.uid()).and_then(|attempt| attempt.failure);
-        pod.index().or(relapsed).unwrap_or_else(|| {
+        pod.index().unwrap_or_else(|| {
             self.unnumbered += 1;
             self.unnumbered
         })
@@ -600,7 +638,6 @@ impl JobProgress {
         failure.times = failure.times.saturating_add(before);
         if self.failures.len() < MAX_FAILURES || self.failures.contains_key(&place) {
             self.failures.insert(place, failure.clone());
-            self.latest = Some(place);
         }
         failure
     }

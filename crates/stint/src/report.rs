@@ -48,14 +48,18 @@ impl Report {
             };
             *count += 1;
             if *count <= MAX_SHOWN {
-                let block = Block { painter: self.painter, source, diagnostic };
-                infallible(writeln!(shown, "{block}"));
+                shown += &self.diagnostic(source, diagnostic);
             }
         }
         if let Some(rest) = seen.not_shown() {
             infallible(writeln!(shown, "{rest}\n"));
         }
         shown
+    }
+
+    /// One error or warning, followed by an empty line.
+    pub(crate) fn diagnostic(self, source: &Source, diagnostic: &Diagnostic) -> String {
+        format!("{}\n", Block { painter: self.painter, source, diagnostic })
     }
 
     /// Why an input was not read, and what to do.

@@ -13,9 +13,11 @@ mod creation;
 mod job_logs;
 mod manifests;
 mod needs;
+mod origin;
 mod overrides;
 mod place;
 mod printer;
+mod room;
 mod screen;
 mod summary;
 mod unheld;
@@ -24,11 +26,12 @@ mod view;
 use std::collections::{HashMap, HashSet};
 use std::future::pending;
 use std::io::{self, IsTerminal, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::jiff::Timestamp;
 use serde_json::Value;
 use stint_api::index_set::IndexSet;
 use stint_local::{Cluster, Identity, Options, StartError, TaskFailure};
@@ -36,9 +39,10 @@ use stint_node::{Logs, RuntimeError};
 use stint_store::StoreError;
 use thiserror::Error;
 use tokio::sync::mpsc::{Receiver, channel};
+use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
-use self::creation::{CreationError, Wanted, check_needs, make_job, make_others};
+use self::creation::{CreationError, Wanted, check_needs, find_node, make_job, make_others};
 use self::job_logs::JobLogs;
 use self::manifests::Manifests;
 use self::place::Place;
@@ -46,8 +50,8 @@ use self::printer::Printer;
 use self::screen::Screen;
 use self::summary::Next;
 use self::view::View;
-use crate::calls::{Calls, JOB_PODS, JOBS, Seen, watch_jobs, watch_pods};
-use crate::color::Painter;
+use crate::calls::{CallError, Calls, JOB_PODS, JOBS, Seen, watch_jobs, watch_pods};
+use crate::color::{Painter, takes_escapes};
 use crate::ending::Ending;
 use crate::input;
 use crate::job_text::{MAX_SHOWN_FAILURES, TAIL_LINES, Tail};
@@ -58,6 +62,7 @@ use crate::report::Report;
 use crate::run_args::RunArgs;
 use crate::serve::start_log;
 use crate::signals::{EXIT_INTERRUPTED, Signals};
+use crate::stdout::{EXIT_LEFT, has_left};
 
 const EXIT_FAILED: u8 = 1;
 const EXIT_USAGE: u8 = 2;
@@ -107,6 +112,7 @@ pub(crate) fn run(args: &RunArgs) -> ExitCode {
     let (said, manifests) = manifests::read(&args.files, args.recursive, gates, report);
     say(&said);
     let Some(mut manifests) = manifests else { return ExitCode::from(EXIT_USAGE) };
+    let report = Report { quiet: false, ..report };
     for written in &mut manifests.jobs {
         if let Some(parallelism) = args.parallelism {
             overrides::set_parallelism(&mut written.object, parallelism);
@@ -129,7 +135,7 @@ pub(crate) fn run(args: &RunArgs) -> ExitCode {
         Err(error) => return ExitCode::from(refuse(&RunError::Runtime(error))),
     };
     let ending = Ending::new(runtime, EXIT_INTERRUPTED);
-    match ending.block_on(run_here(args, &manifests, painter, &ending)) {
+    match ending.block_on(run_here(args, &manifests, report, &ending)) {
         Ok(code) => ExitCode::from(code),
         Err(error) => ExitCode::from(refuse(&error)),
     }
@@ -140,10 +146,12 @@ pub(crate) fn run(args: &RunArgs) -> ExitCode {
 enum RunError {
     #[error(transparent)]
     Place(#[from] PlaceError),
-    #[error("cannot run Pods here: {0}")]
-    Node(#[from] RuntimeError),
-    #[error(transparent)]
-    Start(#[from] StartError),
+    #[error("cannot run Pods in {}: {source}", folder.display())]
+    Node { folder: PathBuf, source: RuntimeError },
+    #[error("cannot keep anything in {}: {source}; {}", folder.display(), remedy(*is_temporary))]
+    Start { folder: PathBuf, is_temporary: bool, source: StartError },
+    #[error("cannot keep Jobs in {}: {source}; {}", folder.display(), remedy(*is_temporary))]
+    Unkept { folder: PathBuf, is_temporary: bool, source: CallError },
     #[error(transparent)]
     Creation(#[from] CreationError),
     #[error("{0}; nothing can be run without it")]
@@ -162,8 +170,20 @@ enum RunError {
     Output(#[source] io::Error),
 }
 
+/// What a person can do about a folder that takes nothing.
+fn remedy(is_temporary: bool) -> &'static str {
+    match is_temporary {
+        true => "make room there, or choose another place with TMPDIR",
+        false => "make room there, or choose another folder with --data-dir",
+    }
+}
+
 fn refuse(error: &RunError) -> u8 {
-    say(&format!("error: {error}\n"));
+    match error {
+        // It is told as other errors of manifests are.
+        RunError::Creation(CreationError::Unmet(shown)) => say(shown),
+        error => say(&format!("error: {error}\n")),
+    }
     match error {
         RunError::Creation(error) if error.is_wrong_usage() => EXIT_USAGE,
         _ => EXIT_INTERNAL,
@@ -216,15 +236,19 @@ enum Stop {
 async fn run_here(
     args: &RunArgs,
     manifests: &Manifests,
-    painter: Painter,
+    report: Report,
     ending: &Ending,
 ) -> Result<u8, RunError> {
+    let painter = report.painter;
     // Before anything else, so that nothing is stopped half-way.
     let mut signals = Signals::new().map_err(RunError::Runtime)?;
     let screen = Screen::start().map_err(RunError::Runtime)?;
     let place = Place::choose(args.data_dir.as_deref())?;
     ending.remove(place.temporary_path());
-    let (mut node, notes) = args.pods.start(NODE, &place.pods()).await?;
+    let folder = || place.folder().to_owned();
+    let is_temporary = place.temporary_path().is_some();
+    let pods = args.pods.start(NODE, &place.pods()).await;
+    let (mut node, notes) = pods.map_err(|source| RunError::Node { folder: folder(), source })?;
     // The Pods of a Job that comes to a bad end are stopped and removed.
     node.options.keeps_unsuccessful_logs = true;
     if !args.quiet {
@@ -239,10 +263,13 @@ async fn run_here(
         node: Some(node),
         ..Options::default()
     })
-    .await?;
+    .await
+    .map_err(|source| RunError::Start { folder: folder(), is_temporary, source })?;
     let calls = Calls::new(cluster.client(Identity::admin()));
     let begun = tokio::select! {
-        begun = Run::begin(args, manifests, calls, &place, &screen) => Some(begun),
+        begun = Run::begin(args, manifests, calls, cluster.opened_at(), &place, &screen, report) => {
+            Some(begun)
+        }
         () = signals.next() => None,
     };
     let mut run = match begun {
@@ -251,6 +278,11 @@ async fn run_here(
             ending.at_next(signals);
             let closed = cluster.shutdown().await.map_err(RunError::Close);
             return match stopped {
+                // It is not the manifest's fault.
+                Some(Err(RunError::Creation(error))) if !error.is_wrong_usage() => {
+                    let (folder, source) = (folder(), error.into_source());
+                    Err(RunError::Unkept { folder, is_temporary, source })
+                }
                 Some(Err(error)) => Err(error),
                 _ => closed.map(|()| EXIT_INTERRUPTED),
             };
@@ -291,9 +323,14 @@ async fn run_here(
     closed.map_err(RunError::Close)?;
     let code = run.finish(args, stop, &tails, place, painter, ending)?;
     match unwritten {
-        // What the Jobs came to says more.
+        None => Ok(code),
+        Some(error) if has_left(&error) => Ok(unread(code)),
         Some(error) if code == 0 => Err(RunError::Output(error)),
-        _ => Ok(code),
+        // What the Jobs came to says more.
+        Some(error) => {
+            say(&format!("error: {}\n", RunError::Output(error)));
+            Ok(code)
+        }
     }
 }
 
@@ -309,7 +346,7 @@ struct Run {
     /// The latest failure that was looked up, and its last lines.
     latest: Option<(Failure, Vec<String>)>,
     /// What the failed wrote last, by their Job and Pod: their logs may be gone at the end.
-    tails: HashMap<(usize, String), Vec<String>>,
+    tails: HashMap<(usize, String), Tail>,
     /// What is left of the logs of Pods that are gone.
     left: Logs,
     /// The Jobs that were not there when they were last looked at.
@@ -322,11 +359,15 @@ impl Run {
         args: &RunArgs,
         manifests: &Manifests,
         calls: Calls,
+        opened_at: u64,
         place: &Place,
         screen: &Screen,
+        report: Report,
     ) -> Result<Self, RunError> {
+        let began = Timestamp::now();
         make_others(&calls, manifests).await?;
-        check_needs(&calls, manifests).await?;
+        let node = find_node(&calls, NODE, began).await;
+        check_needs(&calls, manifests, node.as_ref(), report).await?;
         let wanted = match (&args.only_indexes, args.retry_failed) {
             (Some(only), _) => Wanted::Only(only.clone()),
             (None, true) => Wanted::NotCompleted,
@@ -335,7 +376,7 @@ impl Run {
         let mut progress = Progress::default();
         let mut earlier_pods = Vec::new();
         for written in &manifests.jobs {
-            let made = make_job(&calls, written, &wanted).await?;
+            let made = make_job(&calls, written, &wanted, opened_at).await?;
             if let Some(note) = made.note.filter(|_| !args.quiet) {
                 say(&format!("{note}\n"));
             }
@@ -347,13 +388,17 @@ impl Run {
         tokio::spawn(watch_jobs(calls.client().clone(), JOBS, sender.clone()));
         tokio::spawn(watch_pods(calls.client().clone(), JOB_PODS, sender));
         // A terminal that cannot go back a line has no use for bars.
-        let is_dumb = std::env::var_os("TERM").is_some_and(|name| name == "dumb");
-        let is_terminal = io::stderr().is_terminal() && !is_dumb;
+        let takes_bars = takes_escapes(|name| std::env::var_os(name));
+        let is_terminal = io::stderr().is_terminal() && takes_bars;
         let view = View::new(args.quiet, is_terminal, &progress, screen.clone(), Instant::now());
         let (logs, printer) = if args.logs {
-            let (mut logs, lines) = JobLogs::new(calls.client().clone(), screen.clone());
+            let (is_full, room) = watch::channel(false);
+            let (mut logs, lines) = JobLogs::new(calls.client().clone(), screen.clone(), room);
             earlier_pods.iter().for_each(|pod| logs.leave_out(pod));
-            let printer = Printer::start(lines, args.output.is_some(), view.bars());
+            let to_stderr = args.output.is_some();
+            let folder = place.folder().to_owned();
+            let printer =
+                Printer::start(lines, is_full, folder, to_stderr, view.bars(), screen.clone());
             (Some(logs), Some(printer.map_err(RunError::Runtime)?))
         } else {
             (None, None)
@@ -492,11 +537,13 @@ impl Run {
         let mut reads_left = MAX_TAILS_AT_ONCE;
         for (number, failure) in shown.into_iter().take(MAX_TAILS) {
             let key = (number, failure.pod.clone());
-            if let Some(lines) = before.remove(&key) {
-                self.tails.insert(key, lines);
+            // A container that is run again and fails again has written something else.
+            if let Some(tail) = before.remove(&key).filter(|(known, _)| *known == failure) {
+                self.tails.insert(key, tail);
             } else if reads_left > 0 {
                 reads_left -= 1;
-                self.tails.insert(key, self.calls.tail(&failure).await);
+                let lines = self.calls.tail(&failure).await;
+                self.tails.insert(key, (failure, lines));
             }
         }
     }
@@ -507,8 +554,9 @@ impl Run {
         for (number, job) in self.progress.jobs().iter().enumerate() {
             let mut tails = Vec::new();
             for failure in shown(job).filter(|_| job.end() != End::Complete) {
-                let mut lines = match self.tails.get(&(number, failure.pod.clone())) {
-                    Some(lines) => lines.clone(),
+                let known = self.tails.get(&(number, failure.pod.clone()));
+                let mut lines = match known.filter(|(known, _)| known == failure) {
+                    Some((_, lines)) => lines.clone(),
                     None => self.calls.tail(failure).await,
                 };
                 if lines.is_empty() {
@@ -548,7 +596,7 @@ impl Run {
             say(&summary::of_job(job, tails, painter, now));
         }
         let has_failed = self.has_failed();
-        let has_failures = jobs.iter().any(|job| job.latest_failure().is_some());
+        let has_failures = jobs.iter().any(JobProgress::has_failures);
         let is_kept = match stop {
             Stop::Ended => has_failed,
             Stop::TimedOut => true,
@@ -569,16 +617,18 @@ impl Run {
             again += ", with the manifest on standard input,";
         }
         say(&summary::advice(&logs, &next, &again));
-        if let Some(format) = args.output {
+        let printed = args.output.map_or(Ok(()), |format| {
             let value =
                 |job: &Job| serde_json::to_value(job).expect("Kubernetes types serialise to JSON");
             let jobs: Vec<Value> = jobs.iter().map(|job| value(&job.job)).collect();
-            print_objects(&jobs, jobs.len() != 1, format).map_err(RunError::Output)?;
-        }
-        match stop {
-            Stop::Failed(failure) => Err(RunError::Failed(failure)),
-            Stop::Refused(why) => Err(RunError::Disk { source: why }),
-            Stop::Ended | Stop::TimedOut | Stop::Interrupted => Ok(code),
+            print_objects(&jobs, jobs.len() != 1, format)
+        });
+        match (stop, printed) {
+            (Stop::Failed(failure), _) => Err(RunError::Failed(failure)),
+            (Stop::Refused(why), _) => Err(RunError::Disk { source: why }),
+            (Stop::Ended | Stop::TimedOut | Stop::Interrupted, Ok(())) => Ok(code),
+            (_, Err(error)) if has_left(&error) => Ok(unread(code)),
+            (_, Err(error)) => Err(RunError::Output(error)),
         }
     }
 
@@ -596,6 +646,11 @@ impl Run {
             Stop::Failed(_) | Stop::Refused(_) => EXIT_INTERNAL,
         }
     }
+}
+
+/// The exit code if whoever was to read standard output has left: the Jobs' own if it says more.
+fn unread(code: u8) -> u8 {
+    if code == 0 { EXIT_LEFT } else { code }
 }
 
 /// The failures of a Job that the summary shows.

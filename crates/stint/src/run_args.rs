@@ -31,7 +31,9 @@ Exit codes:
   2    Wrong usage, or a manifest is invalid or cannot be read
   3    stint itself could not start, or failed
   124  The time of --timeout was up
-  130  It was interrupted by Ctrl-C, SIGTERM or SIGHUP before the Jobs had ended";
+  130  It was interrupted by Ctrl-C, SIGTERM or SIGHUP before the Jobs had ended
+  141  Every Job is Complete, but whoever read standard output has left before all of
+       it was written";
 
 /// Run Jobs to their end on this machine
 ///

@@ -4,7 +4,6 @@
 //!   reach ─▶ job_lookup ─▶ table (a line for each Job), page (all of one), or watch
 //! ```
 
-mod output;
 mod page;
 mod state;
 mod table;
@@ -20,7 +19,6 @@ use serde::Deserialize;
 use serde_json::Value;
 use thiserror::Error;
 
-use self::output::write;
 use self::page::Page;
 use self::state::State;
 use self::table::{Row, Table};
@@ -37,6 +35,7 @@ use crate::pod_sight::PodSight;
 use crate::reach::{ReachError, Reached};
 use crate::signals::Signals;
 use crate::status_args::StatusArgs;
+use crate::stdout::{EXIT_LEFT, has_left, write};
 
 const EXIT_ABSENT: u8 = 1;
 const EXIT_USAGE: u8 = 2;
@@ -51,6 +50,7 @@ pub(crate) fn run(args: &StatusArgs) -> ExitCode {
     };
     match shown {
         Ok(()) => ExitCode::SUCCESS,
+        Err(error) if error.is_unread() => ExitCode::from(EXIT_LEFT),
         Err(error) => {
             say(&format!("error: {error}\n"));
             ExitCode::from(error.exit_code())
@@ -76,6 +76,16 @@ enum StatusError {
 }
 
 impl StatusError {
+    /// Whether nobody is there to read more.
+    fn is_unread(&self) -> bool {
+        match self {
+            StatusError::Output(error) | StatusError::Watch(WatchError::Output(error)) => {
+                has_left(error)
+            }
+            _ => false,
+        }
+    }
+
     fn exit_code(&self) -> u8 {
         match self {
             StatusError::Reach(error) if error.is_wrong_usage() => EXIT_USAGE,
@@ -129,11 +139,9 @@ async fn show_job(
         let client = reached.client.clone();
         match watch(client, path, jobs, Some(&uid), &mut table).await? {
             Watched::Ended => {}
-            Watched::Gone | Watched::Left => return Ok(()),
+            Watched::Gone => return Ok(()),
         }
-        if !write("\n")? {
-            return Ok(());
-        }
+        write("\n")?;
         found = find_job(calls, namespace, name).await?;
     }
     let Found { job, .. } = found;

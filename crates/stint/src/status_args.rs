@@ -20,7 +20,8 @@ Exit codes:
   1    There is no such Job
   2    Wrong usage, or the kubeconfig cannot be used
   3    There is no cluster, or it does not answer as it should
-  130  It was interrupted by Ctrl-C or SIGTERM";
+  130  It was interrupted by Ctrl-C or SIGTERM
+  141  Whoever read standard output has left";
 
 /// Show how far Jobs are, and what holds them up
 ///

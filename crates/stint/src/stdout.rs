@@ -2,6 +2,26 @@
 
 use std::io::{self, Write};
 
+/// The exit code when whoever read standard output has left before all was written: what a shell
+/// shows of a program that SIGPIPE has ended, as that ends most programs then.
+pub(crate) const EXIT_LEFT: u8 = 141;
+
+/// Writes a text, all of it.
+///
+/// # Errors
+///
+/// Why it is not written; [`has_left`] if nobody reads it any more.
+pub(crate) fn write(text: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes()).and_then(|()| out.flush())
+}
+
+/// Whether a text is not written because whoever read it has left, as `head` does. Nobody needs
+/// to be told.
+pub(crate) fn has_left(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::BrokenPipe
+}
+
 /// A writer whose reader may leave, as `head` does. What is written after that
 /// goes nowhere and is no error: nobody wants it. Other errors stay errors.
 #[derive(Debug)]
@@ -17,7 +37,7 @@ impl<W: Write> Closable<W> {
 
     fn or_closed<T>(&mut self, result: io::Result<T>, if_closed: T) -> io::Result<T> {
         match result {
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+            Err(error) if has_left(&error) => {
                 self.inner = None;
                 Ok(if_closed)
             }

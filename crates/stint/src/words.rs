@@ -14,11 +14,35 @@ pub(crate) struct Counts {
     /// How many completions are to be reached in this run; none if the Pods decide.
     pub(crate) total: Option<u64>,
     pub(crate) done: u64,
-    /// Failed indexes, or failed Pods where indexes do not fail by themselves.
+    /// Failed indexes, or failed Pods where indexes do not fail by themselves: `counted` says
+    /// which.
     pub(crate) failed: u64,
+    pub(crate) counted: Counted,
     pub(crate) running: u64,
     /// Those that have not begun, or wait for another try.
     pub(crate) waiting: Option<u64>,
+}
+
+/// What fails in a Job.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Counted {
+    #[default]
+    Pods,
+    /// Each has a number of failures of its own (`backoffLimitPerIndex`).
+    Indexes,
+}
+
+impl Counted {
+    /// `1 Pod`, `2 Pods`, `1 index`, `2 indexes`.
+    pub(crate) fn told(self, count: u64) -> String {
+        let noun = match (self, count) {
+            (Counted::Pods, 1) => "Pod",
+            (Counted::Pods, _) => "Pods",
+            (Counted::Indexes, 1) => "index",
+            (Counted::Indexes, _) => "indexes",
+        };
+        format!("{count} {noun}")
+    }
 }
 
 /// `0.42s`, `12.3s`, `3m05s`, `2h04m`.
@@ -53,14 +77,14 @@ pub(crate) fn indexes(set: &IndexSet) -> String {
     format!("{},…", &text[..end])
 }
 
-/// `6 of 8 done, 2 failed, 1 running, 1 waiting`.
+/// `6 of 8 done, 2 indexes failed, 1 running, 1 waiting`.
 pub(crate) fn counts(counts: &Counts) -> String {
     let mut text = match counts.total {
         Some(total) => format!("{} of {total} done", counts.done),
         None => format!("{} done", counts.done),
     };
     if counts.failed > 0 {
-        text += &format!(", {} failed", counts.failed);
+        text += &format!(", {} failed", counts.counted.told(counts.failed));
     }
     if counts.running > 0 {
         text += &format!(", {} running", counts.running);
@@ -71,14 +95,14 @@ pub(crate) fn counts(counts: &Counts) -> String {
     text
 }
 
-/// `6/8, 2 failed`, where there is little room.
+/// `6/8, 2 Pods failed`, where there is little room.
 pub(crate) fn short_counts(counts: &Counts) -> String {
     let mut text = match counts.total {
         Some(total) => format!("{}/{total}", counts.done),
         None => format!("{} done", counts.done),
     };
     if counts.failed > 0 {
-        text += &format!(", {} failed", counts.failed);
+        text += &format!(", {} failed", counts.counted.told(counts.failed));
     }
     text
 }
@@ -108,6 +132,15 @@ pub(crate) fn pace(counts: &Counts, elapsed: Duration) -> Option<String> {
 mod tests {
     use super::*;
 
+    const NONE: Counts = Counts {
+        total: None,
+        done: 0,
+        failed: 0,
+        counted: Counted::Pods,
+        running: 0,
+        waiting: None,
+    };
+
     #[test]
     fn times_are_short() {
         let rows = [(420, "0.42s"), (12_345, "12.3s"), (185_000, "3m05s"), (7_440_000, "2h04m")];
@@ -126,16 +159,19 @@ mod tests {
 
     #[test]
     fn counts_leave_out_what_is_nothing() {
-        let some = Counts { total: Some(8), done: 4, failed: 2, running: 1, waiting: Some(1) };
-        assert_eq!(counts(&some), "4 of 8 done, 2 failed, 1 running, 1 waiting");
-        assert_eq!(short_counts(&some), "4/8, 2 failed");
+        let some =
+            Counts { total: Some(8), done: 4, failed: 2, running: 1, waiting: Some(1), ..NONE };
+        assert_eq!(counts(&some), "4 of 8 done, 2 Pods failed, 1 running, 1 waiting");
+        assert_eq!(short_counts(&some), "4/8, 2 Pods failed");
+        let by_index = Counts { failed: 1, counted: Counted::Indexes, ..some };
+        assert_eq!(short_counts(&by_index), "4/8, 1 index failed");
         let open = Counts { done: 3, ..Counts::default() };
         assert_eq!((&*counts(&open), &*short_counts(&open)), ("3 done", "3 done"));
     }
 
     #[test]
     fn the_pace_says_how_long_it_will_take() {
-        let some = Counts { total: Some(8), done: 4, failed: 0, running: 1, waiting: Some(3) };
+        let some = Counts { total: Some(8), done: 4, running: 1, waiting: Some(3), ..NONE };
         assert_eq!(pace(&some, Duration::from_secs(2)).as_deref(), Some("2.0/s, 2.00s left"));
         assert_eq!(pace(&Counts { done: 0, ..some }, Duration::from_secs(2)), None);
         let some_failed = Counts { failed: 2, waiting: Some(1), ..some };

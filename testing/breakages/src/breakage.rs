@@ -60,7 +60,7 @@ pub(crate) const BREAKAGES: &[Breakage] = &[
     Breakage {
         name: "an old event of a Pod that has left brings it back",
         file: SIGHT,
-        healthy: "None => facts.version <= self.freshness.pods_version(),",
+        healthy: "None => !is_foreign && facts.version <= self.freshness.pods_version(),",
         broken: "None => false,",
     },
     Breakage {

@@ -1,12 +1,10 @@
 //! What there is in every cluster before anything else: the default service account, and what the
 //! users of the tests may do.
 
-use std::collections::BTreeSet;
-
 use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding};
 use kube::Client;
-use kube::api::{Api, PostParams};
+use kube::api::{Api, Patch, PatchParams, PostParams};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -31,32 +29,47 @@ pub(crate) async fn prepare(admin: &Client) -> Result<(), ClusterError> {
 /// Lets stint's controller do what `deploy/` allows it, and no more: the roles of the overlays as
 /// they are, bound to the service accounts that they name.
 async fn install_roles(admin: &Client) -> Result<(), ClusterError> {
-    let mut namespaces = BTreeSet::new();
+    for namespace in deployed::namespace()? {
+        apply::<Namespace>(&Api::all(admin.clone()), &namespace).await?;
+    }
     for overlay in ["managed-by", "replace-builtin"] {
         for object in deployed::kustomized(&format!("overlays/{overlay}")).await? {
             let kind = object["kind"].as_str().unwrap_or_default();
             let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default().to_owned();
             let admin = admin.clone();
             match kind {
-                "Namespace" if namespaces.insert(object["metadata"]["name"].to_string()) => {
-                    create::<Namespace>(&Api::all(admin), object).await?;
-                }
                 "ServiceAccount" => {
-                    create::<ServiceAccount>(&Api::namespaced(admin, &namespace), object).await?;
+                    apply::<ServiceAccount>(&Api::namespaced(admin, &namespace), &object).await?;
                 }
-                "ClusterRole" => create::<ClusterRole>(&Api::all(admin), object).await?,
+                "ClusterRole" => apply::<ClusterRole>(&Api::all(admin), &object).await?,
                 "ClusterRoleBinding" => {
-                    create::<ClusterRoleBinding>(&Api::all(admin), object).await?;
+                    apply::<ClusterRoleBinding>(&Api::all(admin), &object).await?;
                 }
-                "Role" => create::<Role>(&Api::namespaced(admin, &namespace), object).await?,
+                "Role" => apply::<Role>(&Api::namespaced(admin, &namespace), &object).await?,
                 "RoleBinding" => {
-                    create::<RoleBinding>(&Api::namespaced(admin, &namespace), object).await?;
+                    apply::<RoleBinding>(&Api::namespaced(admin, &namespace), &object).await?;
                 }
                 _ => {}
             }
         }
     }
     Ok(())
+}
+
+/// Applies an object as `kubectl apply --server-side` does, so that kubectl can apply it again.
+async fn apply<K>(api: &Api<K>, object: &Value) -> Result<(), ClusterError>
+where
+    K: Clone + DeserializeOwned + std::fmt::Debug,
+{
+    let name = object["metadata"]["name"].as_str().unwrap_or_default();
+    let params = PatchParams::apply("kubectl");
+    match api.patch(name, &params, &Patch::Apply(object)).await {
+        Ok(_) => Ok(()),
+        Err(source) => {
+            let what = format!("{name} cannot be applied");
+            Err(ClusterError::Bootstrap { what, source })
+        }
+    }
 }
 
 /// Lets somebody do what `rules` say, everywhere.

@@ -18,6 +18,7 @@ use crate::authority::{Authority, AuthorityError, Keyed, User};
 use crate::deployed::DeployedError;
 use crate::process::Process;
 use crate::programs::{Programs, ProgramsError};
+use crate::version::Version;
 use crate::{bootstrap, flags};
 
 /// How often a program is started again whose port somebody else has taken meanwhile.
@@ -168,6 +169,11 @@ impl Cluster {
     /// A client for somebody. It does not repeat calls.
     pub async fn client(&self, user: &User) -> Result<Client, ClusterError> {
         self.client_at(&self.url, user).await
+    }
+
+    /// The version of kube-apiserver.
+    pub fn version(&self) -> Version {
+        self.programs.version
     }
 
     /// The address of kube-apiserver.

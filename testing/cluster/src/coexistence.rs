@@ -74,8 +74,8 @@ fn driver() -> Driver {
 
 /// Gives all plays twice at once: for Jobs of the built-in controller, and for those of stint.
 async fn give_all(theatre: &Theatre, report: &mut Report) {
-    let theirs = theatre.stage.clone();
-    let mut ours = theirs.clone();
+    let (mut ours, mut theirs) = (theatre.stage.clone(), theatre.stage.clone());
+    theirs.keeps_start_time = theatre.cluster.version().keeps_start_time();
     ours.managed_by = Some(managed_by::STINT.to_owned());
     let plays: Vec<Play> = plays();
     let mut running = FuturesUnordered::new();

@@ -33,10 +33,10 @@ pub enum DeployedError {
         /// What the program says.
         words: String,
     },
-    /// What came of it is no YAML.
-    #[error("what {what} is rendered to cannot be read: {words}")]
+    /// What came of it, or a file, is no YAML.
+    #[error("{what} cannot be read as YAML: {words}")]
     Read {
-        /// What was rendered.
+        /// What was rendered, or the file.
         what: String,
         /// What is wrong.
         words: String,
@@ -56,6 +56,20 @@ pub async fn kustomized(path: &str) -> Result<Vec<Value>, DeployedError> {
     rendered("kubectl", command, path).await
 }
 
+/// The namespace of the overlays.
+pub fn namespace() -> Result<Vec<Value>, DeployedError> {
+    from_file(&folder().join("kustomize/namespace.yaml"))
+}
+
+/// The objects of a file in YAML.
+pub(crate) fn from_file(path: &Path) -> Result<Vec<Value>, DeployedError> {
+    let what = path.display().to_string();
+    match std::fs::read(path) {
+        Ok(text) => read(&text, &what),
+        Err(error) => Err(DeployedError::Read { what, words: error.to_string() }),
+    }
+}
+
 /// What a program renders, as objects.
 pub(crate) async fn rendered(
     program: &'static str,
@@ -72,7 +86,7 @@ pub(crate) async fn rendered(
 }
 
 /// The objects of a text in YAML.
-pub(crate) fn read(text: &[u8], what: &str) -> Result<Vec<Value>, DeployedError> {
+fn read(text: &[u8], what: &str) -> Result<Vec<Value>, DeployedError> {
     let object = |document: decode::Document| match document.root {
         Some(root) if document.problems.is_empty() => Ok(root.to_json()),
         _ => {

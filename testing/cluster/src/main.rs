@@ -9,6 +9,7 @@ use stint_cluster::attempt::keep_panics;
 use stint_cluster::cluster::Options;
 use stint_cluster::elsewhere::ELSEWHERE;
 use stint_cluster::faults::Weather;
+use stint_cluster::foreign::Crowd;
 use stint_cluster::random::Seeds;
 use stint_cluster::report::Report;
 use stint_cluster::stint::Build;
@@ -47,6 +48,9 @@ struct Args {
     #[command(flatten)]
     weather: Weather,
 
+    #[command(flatten)]
+    crowd: Crowd,
+
     /// Keep the logs of the clusters, also if nothing fails
     #[arg(long)]
     keep: bool,
@@ -72,6 +76,7 @@ fn main() -> ExitCode {
         build: args.stint.map_or(Build::Library, Build::Program),
         seeds: args.seed.map_or(Seeds::Fresh(args.seeds), Seeds::One),
         weather: args.weather,
+        crowd: args.crowd,
         keeps_logs: args.keep,
     };
     let names: Vec<String> = suite::names().into_iter().filter(|name| suite.wants(name)).collect();

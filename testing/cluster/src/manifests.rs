@@ -1,6 +1,6 @@
 //! What `deploy/` installs, asked of a real kube-apiserver: every kustomize overlay and the Helm chart
-//! with its values, applied without effect (server-side dry run); and the Pods of their Deployments,
-//! which must be allowed where Pod Security is restricted.
+//! with its values, applied without effect (server-side dry run); the Pods of their Deployments,
+//! which must be allowed where Pod Security is restricted; and one overlay in place of the other.
 
 use std::process::Stdio;
 
@@ -25,6 +25,9 @@ const NAMESPACE: &str = "stint-system";
 /// The kind of the Prometheus Operator.
 const MONITORS: &str = "servicemonitors.monitoring.coreos.com";
 
+/// From one overlay to the other.
+const OVER: &str = "manifests/kustomize-over";
+
 const OVERLAYS: [&str; 3] = ["managed-by", "replace-builtin", "namespaced"];
 
 /// The values that the chart is rendered with.
@@ -40,7 +43,7 @@ pub fn names() -> Vec<String> {
     let overlays = OVERLAYS.iter().map(|name| format!("manifests/kustomize-{name}"));
     let component = ["manifests/kustomize-service-monitor".to_owned()];
     let charts = VALUES.iter().map(|(name, _)| format!("manifests/helm-{name}"));
-    overlays.chain(component).chain(charts).collect()
+    overlays.chain(component).chain(charts).chain([OVER.to_owned()]).collect()
 }
 
 /// Runs what was asked for.
@@ -55,7 +58,10 @@ pub async fn run(suite: &Suite, report: &mut Report) -> Result<(), ClusterError>
         report.tell("manifests: the kind of the Prometheus Operator", took, result);
     }
     for name in names().iter().filter(|name| suite.wants(name)) {
-        let (took, result) = attempt(check(&cluster, name)).await;
+        let (took, result) = match &**name {
+            OVER => attempt(move_over(&cluster)).await,
+            _ => attempt(check(&cluster, name)).await,
+        };
         report.tell(name, took, result);
     }
     if report.failed() > before || suite.keeps_logs {
@@ -73,8 +79,10 @@ async fn check(cluster: &Cluster, name: &str) {
     for monitor in objects.iter_mut().filter(|object| object["kind"] == "ServiceMonitor") {
         monitor["metadata"]["namespace"] = NAMESPACE.into();
     }
-    apply(cluster, &objects).await;
-    check_rules(&objects).await;
+    apply(cluster, &objects, &["--dry-run=server"]).await;
+    // A component has none of its own.
+    let has_roles = name != "manifests/kustomize-service-monitor";
+    check_rules(&objects, has_roles).await;
     let deployments = objects.iter().filter(|object| object["kind"] == "Deployment");
     for deployment in deployments {
         create_pod(&admin, &deployment["spec"]["template"]).await;
@@ -82,7 +90,7 @@ async fn check(cluster: &Cluster, name: &str) {
 }
 
 /// The rights are those that the scenarios of `rights` are about, however they are installed.
-async fn check_rules(objects: &[Value]) {
+async fn check_rules(objects: &[Value], has_roles: bool) {
     let rules = |objects: &[Value]| -> Vec<Value> {
         let is_of_jobs = |rules: &&Value| rules.to_string().contains("jobs/status");
         objects.iter().map(|object| &object["rules"]).filter(is_of_jobs).cloned().collect()
@@ -90,7 +98,9 @@ async fn check_rules(objects: &[Value]) {
     let model = deployed::kustomized("overlays/managed-by").await.expect("it can be rendered");
     let model = rules(&model);
     assert_eq!(model.len(), 1, "one role for Jobs");
-    for rules in rules(objects) {
+    let found = rules(objects);
+    assert_eq!(found.is_empty(), !has_roles, "whether there is a role for Jobs");
+    for rules in found {
         assert_eq!(rules, model[0]);
     }
 }
@@ -100,8 +110,7 @@ async fn objects(name: &str, version: &str) -> Vec<Value> {
     let name = name.trim_start_matches("manifests/");
     if name == "kustomize-service-monitor" {
         let path = "kustomize/components/service-monitor/service-monitor.yaml";
-        let text = std::fs::read(deployed::folder().join(path)).expect("it can be read");
-        return deployed::read(&text, path).expect("it is YAML");
+        return deployed::from_file(&deployed::folder().join(path)).expect("it can be read");
     }
     if let Some(overlay) = name.strip_prefix("kustomize-") {
         let path = format!("overlays/{overlay}");
@@ -117,15 +126,20 @@ async fn objects(name: &str, version: &str) -> Vec<Value> {
     deployed::rendered("helm", command, name).await.expect("it can be rendered")
 }
 
-/// Applies objects without effect.
-async fn apply(cluster: &Cluster, objects: &[Value]) {
+/// Applies objects; without a warning, which would be of fields that do not exist or of Pods that
+/// will not be allowed.
+async fn apply(cluster: &Cluster, objects: &[Value], flags: &[&str]) {
+    let arguments = [&["apply", "--server-side", "--output=name", "--filename=-"], flags].concat();
+    let applied = kubectl(cluster, &arguments, objects).await;
+    assert_eq!(applied.lines().count(), objects.len(), "{applied}");
+}
+
+/// What kubectl says of objects.
+async fn kubectl(cluster: &Cluster, arguments: &[&str], objects: &[Value]) -> String {
     let kubectl = programs::get("kubectl", None).expect("there is a kubectl");
     let kubeconfig = cluster.kubeconfig(&User::admin()).expect("a kubeconfig");
     let mut command = Command::new(kubectl);
-    command.arg(format!("--kubeconfig={}", kubeconfig.display()));
-    // The harness has put the roles of the overlays there already, and is their manager.
-    command.args(["apply", "--server-side", "--dry-run=server", "--force-conflicts"]);
-    command.args(["--output=name", "--filename=-"]);
+    command.arg(format!("--kubeconfig={}", kubeconfig.display())).args(arguments);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.kill_on_drop(true).spawn().expect("kubectl can be run");
     let list = json!({"apiVersion": "v1", "kind": "List", "items": objects}).to_string();
@@ -135,10 +149,33 @@ async fn apply(cluster: &Cluster, objects: &[Value]) {
     let output = child.wait_with_output().await.expect("it ends");
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{errors}");
-    // Warnings are of fields that do not exist, or of Pods that will not be allowed.
     assert_eq!(errors, "");
-    let applied = String::from_utf8_lossy(&output.stdout).lines().count();
-    assert_eq!(applied, objects.len(), "{}", String::from_utf8_lossy(&output.stdout));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// One overlay is installed, then the other beside it, and the first is taken away: the other stays
+/// whole, and so does the namespace that they share.
+async fn move_over(cluster: &Cluster) {
+    let overlay = async |name: &str| {
+        let path = format!("overlays/{name}");
+        deployed::kustomized(&path).await.expect("it can be rendered")
+    };
+    let (first, second) = (overlay("managed-by").await, overlay("replace-builtin").await);
+    for objects in [&first, &second] {
+        apply(cluster, objects, &[]).await;
+    }
+    kubectl(cluster, &["delete", "--wait=false", "--output=name", "--filename=-"], &first).await;
+    let namespace = deployed::namespace().expect("it can be read");
+    let stays = [namespace, second].concat();
+    let left = kubectl(cluster, &["get", "--output=json", "--filename=-"], &stays).await;
+    let left: Value = serde_json::from_str(&left).expect("JSON");
+    let left = left["items"].as_array().expect("a list");
+    assert_eq!(left.len(), stays.len());
+    for object in left {
+        let meta = &object["metadata"];
+        let (kind, name) = (&object["kind"], &meta["name"]);
+        assert!(meta["deletionTimestamp"].is_null(), "{kind} {name} goes with the other overlay");
+    }
 }
 
 /// Creates the Pod of a template without effect, in the namespace that takes restricted Pods only.
@@ -153,28 +190,13 @@ async fn create_pod(admin: &Client, template: &Value) {
     pods.create(&params, &pod).await.expect("its Pods are allowed");
 }
 
-/// The kind ServiceMonitor, of which nothing is known but its name.
+/// The kind ServiceMonitor, as the Prometheus Operator defines it.
 async fn define_monitors(cluster: &Cluster) {
-    let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
-    let definition = json!({
-        "metadata": {"name": MONITORS},
-        "spec": {
-            "group": "monitoring.coreos.com", "scope": "Namespaced",
-            "names": {
-                "kind": "ServiceMonitor", "plural": "servicemonitors",
-                "singular": "servicemonitor", "listKind": "ServiceMonitorList",
-            },
-            "versions": [{
-                "name": "v1", "served": true, "storage": true,
-                "schema": {"openAPIV3Schema": schema},
-            }],
-        },
-    });
-    let definition: CustomResourceDefinition =
-        serde_json::from_value(definition).expect("a definition");
+    let path = programs::get("service-monitor", None).expect("there is a definition");
+    let definition = deployed::from_file(&path).expect("it can be read");
+    apply(cluster, &definition, &[]).await;
     let admin = cluster.admin().await.expect("a client");
     let definitions: Api<CustomResourceDefinition> = Api::all(admin);
-    definitions.create(&PostParams::default(), &definition).await.expect("it can be made");
     let is_served = |definition: CustomResourceDefinition| {
         let conditions = definition.status.and_then(|status| status.conditions);
         conditions

@@ -83,12 +83,17 @@ impl Program {
 
     /// What `/readyz` says; none: it does not answer (yet).
     pub async fn ready(&self) -> Option<String> {
+        self.ask("/readyz").await
+    }
+
+    /// What it says at a path, head and all; none: it does not answer (yet).
+    pub async fn ask(&self, path: &str) -> Option<String> {
         let log = self.log();
         let line = log.lines().rfind(|line| line.contains("serving /healthz"))?;
         let line: Value = serde_json::from_str(line).ok()?;
         let address = line["address"].as_str().or_else(|| line["fields"]["address"].as_str())?;
         let port = address.rsplit(':').next()?.parse().ok()?;
-        let answer = http::ask(port, "/readyz").await.ok()?;
+        let answer = http::ask(port, path).await.ok()?;
         Some(String::from_utf8_lossy(&answer).into_owned())
     }
 

@@ -66,11 +66,7 @@ pub enum Faults {
 
 /// How many of a hundred requests meet each.
 const SHARES: [(Fault, u32); 5] =
-    [(Fault::TooMany, 2), (Fault::Broken, 2), (Fault::Cut, 2), (Fault::Lost, 2), (Fault::Slow, 10)];
-
-/// How often each fault is met at the most, but for slowness. A Job that is refused Pods waits longer
-/// each time, up to half a minute.
-const MOST: usize = 6;
+    [(Fault::TooMany, 4), (Fault::Broken, 4), (Fault::Cut, 4), (Fault::Lost, 4), (Fault::Slow, 10)];
 
 type BoxError = Box<dyn Error + Send + Sync>;
 type AnyBody = Pin<Box<dyn Body<Data = Bytes, Error = BoxError> + Send>>;
@@ -180,11 +176,7 @@ fn draw(weather: &Mutex<Weather>, request: &Request<Incoming>) -> (Option<Fault>
             let dice = &mut weather.dice;
             let (share, slow_ms) = (dice.below(100), dice.below(SLOWEST_MS));
             let watch_ms = dice.below(WATCH_MS);
-            let is_enough = |fault| {
-                let count = weather.met.iter().filter(|&&met| met == fault).count();
-                fault != Fault::Slow && count >= MOST
-            };
-            (by_share(share).filter(|&fault| !is_enough(fault)), slow_ms, watch_ms)
+            (by_share(share), slow_ms, watch_ms)
         }
         Faults::FirstPods => {
             let is_pod =

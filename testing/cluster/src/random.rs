@@ -33,6 +33,7 @@ use self::generate::generate;
 use self::script::{Scope, Script};
 use crate::attempt::attempt;
 use crate::cluster::ClusterError;
+use crate::programs::Programs;
 use crate::report::Report;
 use crate::suite::Suite;
 use crate::theatre::{Player, Theatre};
@@ -89,7 +90,8 @@ pub async fn run(suite: &Suite, report: &mut Report) -> Result<(), ClusterError>
             "random: seeds {first} to {last}; one again: testing/cluster/run random --seed {first}"
         );
     }
-    let scripts: Vec<Script> = seeds.into_iter().map(generate).collect();
+    let version = Programs::get(suite.options.version.as_deref())?.version;
+    let scripts: Vec<Script> = seeds.into_iter().map(|seed| generate(seed, version)).collect();
     let by_name: Scripts =
         Arc::new(scripts.iter().map(|script| (script.name(), script.clone())).collect());
     let players = [Player::Stint(suite.build.clone()), Player::BuiltIn];

@@ -20,6 +20,16 @@ pub enum Mode {
     Beside,
 }
 
+impl Mode {
+    /// A word for it, for names.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Mode::Replace => "replacing",
+            Mode::Beside => "beside",
+        }
+    }
+}
+
 /// What is run.
 #[derive(Clone, Debug, Default)]
 pub enum Build {

@@ -6,7 +6,9 @@ use crate::cluster::{ClusterError, Options};
 use crate::report::Report;
 use crate::stint::Build;
 use crate::theatre::Theatre;
-use crate::{coexistence, faults, manifests, moving, plays, random, rights, unwatched};
+use crate::{
+    coexistence, dashboard, faults, foreign, manifests, moving, plays, random, rights, unwatched,
+};
 
 /// What is run, and how.
 #[derive(Clone, Debug, Default)]
@@ -21,6 +23,8 @@ pub struct Suite {
     pub seeds: random::Seeds,
     /// How bad the weather of faults is.
     pub weather: faults::Weather,
+    /// How many Pods of others there are in foreign.
+    pub crowd: foreign::Crowd,
     /// Whether logs are kept when nothing has failed.
     pub keeps_logs: bool,
 }
@@ -46,9 +50,11 @@ impl Suite {
 
     async fn run_others(&self, report: &mut Report) -> Result<(), ClusterError> {
         manifests::run(self, report).await?;
+        dashboard::run(self, report).await?;
         rights::run(self, report).await?;
         moving::run(self, report).await?;
         faults::run(self, report).await?;
+        foreign::run(self, report).await?;
         random::run(self, report).await
     }
 
@@ -76,9 +82,11 @@ pub fn names() -> Vec<String> {
         random::names(),
         coexistence::names(),
         faults::names(),
+        foreign::names(),
         moving::names(),
         rights::names(),
         manifests::names(),
+        dashboard::names(),
     ];
     names.into_iter().flatten().collect()
 }

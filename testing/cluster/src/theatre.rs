@@ -66,7 +66,11 @@ impl Theatre {
         let kubelet = cluster.client(&User::kubelet()).await?;
         let mut background = JoinSet::new();
         driver.start(&mut background, kubelet, Arc::new(Timestamp::now), LONG);
-        let stage = Stage::new(background, cluster.admin().await?, driver, PATIENCE);
+        let mut stage = Stage::new(background, cluster.admin().await?, driver, PATIENCE);
+        stage.keeps_start_time = match player {
+            Player::BuiltIn => cluster.version().keeps_start_time(),
+            Player::Stint(_) | Player::Nobody | Player::Both(_) => false,
+        };
         let mut theatre = Theatre { stage, stint: None, cluster, player: player.clone() };
         theatre.start_player().await?;
         Ok(theatre)

@@ -77,7 +77,7 @@ pub(crate) async fn orphan(stage: &Stage, name: &str) {
 /// that it has not seen it takes for dangling later, and deletes them: it follows Pods and Jobs by
 /// watches of their own. A Pod of a Job that never was goes when it is seen, and it was created
 /// last.
-async fn be_seen_by_the_collector(stage: &Stage, name: &str) {
+pub async fn be_seen_by_the_collector(stage: &Stage, name: &str) {
     let last = format!("{name}-last");
     let pod = json!({
         "metadata": {"name": last, "ownerReferences": [{
@@ -134,19 +134,20 @@ pub(crate) async fn see_adoption(stage: &Stage, name: &str) {
 
 /// A Job that begins suspended, is resumed, suspended again, and resumed.
 pub(crate) async fn suspend(stage: &Stage, name: &str) {
-    let is_held = |job: &Job| {
+    let is_held = |job: &Job, has_start_time: bool| {
         let status = job.status.clone().unwrap_or_default();
         let conditions = status.conditions.unwrap_or_default();
         let is_held = conditions.iter().any(|it| it.type_ == "Suspended" && it.status == "True");
-        is_held && status.active.unwrap_or(0) == 0 && status.start_time.is_none()
+        is_held && status.active.unwrap_or(0) == 0 && status.start_time.is_some() == has_start_time
     };
-    stage.wait(name, "is held", is_held).await;
+    stage.wait(name, "is held", |job| is_held(job, false)).await;
     assert!(stage.history.of(name).is_empty(), "a suspended Job has no Pods");
     stage.driver.hold(name, true);
     stage.patch(name, json!({"spec": {"suspend": false}})).await;
     stage.wait(name, "runs", |job| counts(job).0 == 3).await;
     stage.patch(name, json!({"spec": {"suspend": true}})).await;
-    stage.wait(name, "is held again", is_held).await;
+    stage.wait(name, "is held again", |job| is_held(job, stage.keeps_start_time)).await;
+    stage.try_template(name).await;
     stage.until_of(name, "has no Pods", async |it| it.pods_of(name).await.is_empty()).await;
     stage.driver.hold(name, false);
     stage.patch(name, json!({"spec": {"suspend": false}})).await;

@@ -18,6 +18,7 @@ pub mod play;
 mod plays;
 mod stage;
 
+pub use act::be_seen_by_the_collector;
 pub use driver::Driver;
 pub use fate::{End, Fate, Span, Who};
 pub use follow::follow;

@@ -10,7 +10,7 @@ use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{Event, Pod};
 use kube::Client;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
@@ -44,6 +44,9 @@ pub struct Stage {
     pub patience: Duration,
     /// The managedBy of Jobs that name none themselves.
     pub managed_by: Option<String>,
+    /// Whether who runs the Jobs keeps the start time of those that are suspended again, as the
+    /// built-in controller did before 1.36.
+    pub keeps_start_time: bool,
     /// What else is known when something never comes true.
     pub remarks: Arc<dyn Fn() -> Vec<String> + Send + Sync>,
     /// What is gone with the stage.
@@ -60,9 +63,17 @@ impl Stage {
     ) -> Self {
         let history = History::start(&mut background, admin.clone());
         let remarks = Arc::new(Vec::new);
-        let (strays, managed_by) = (Arc::default(), None);
-        let _background = Arc::new(background);
-        Stage { admin, driver, history, strays, patience, managed_by, remarks, _background }
+        Stage {
+            admin,
+            driver,
+            history,
+            strays: Arc::default(),
+            patience,
+            managed_by: None,
+            keeps_start_time: false,
+            remarks,
+            _background: Arc::new(background),
+        }
     }
 
     /// The Jobs of the test's namespace.
@@ -88,6 +99,29 @@ impl Stage {
     pub async fn patch(&self, name: &str, patch: Value) {
         let patch = Patch::Merge(patch);
         self.jobs().patch(name, &PatchParams::default(), &patch).await.expect("it can be changed");
+    }
+
+    /// Changes which nodes the Pods to come of a suspended Job may run on, and changes it back: the
+    /// Job after that. Nothing is changed of a Job that has a start time all the same: that is
+    /// refused.
+    pub async fn try_template(&self, name: &str) -> Option<Job> {
+        let mut last = None;
+        for value in [json!("yes"), json!(null)] {
+            let template = json!({"spec": {"nodeSelector": {"tried": value}}});
+            let patch = Patch::Merge(json!({"spec": {"template": template}}));
+            match self.jobs().patch(name, &PatchParams::default(), &patch).await {
+                Ok(job) => {
+                    assert!(!self.keeps_start_time, "{name} has a start time");
+                    last = Some(job);
+                }
+                Err(kube::Error::Api(refusal)) if self.keeps_start_time => {
+                    assert!(refusal.message.contains("field is immutable"), "{}", refusal.message);
+                    return None;
+                }
+                Err(error) => panic!("the template of {name} can be changed: {error}"),
+            }
+        }
+        last
     }
 
     /// Deletes a Job, and its Pods in the background.

@@ -13,6 +13,7 @@ use stint_api::feature_gates::FeatureGates;
 use stint_ledger::event::Event;
 use stint_ledger::ledger::{JobLedger, Settings};
 use stint_ledger::op::{Applied, Op, OpId, OpKind, Outcome};
+use stint_ledger::pod_facts::{Owner, PodFacts};
 
 use crate::api::{Api, Change, JOB_NAME, Listing, Manager, StoredJob, StoredPod};
 use crate::choice::{ControllerId, OpKey};
@@ -296,8 +297,9 @@ impl Controller {
         };
         let old = self.known_pods.insert(facts.uid.clone(), route.clone()).unwrap_or_default();
         let is_orphan = route.owner.is_none();
+        let is_strangers = matches!(pod.facts.owner, Owner::Foreign(_));
         let mut uids = BTreeSet::new();
-        uids.extend(route.owner);
+        uids.extend(route.owner.filter(|_| !is_strangers));
         if is_orphan {
             uids.extend(route.label.filter(|uid| {
                 facts.is_tracked || self.ledgers.contains_key(uid) || self.known_jobs.contains(uid)
@@ -309,16 +311,33 @@ impl Controller {
                 .flatten()
                 .filter(|uid| self.ledgers.contains_key(uid)),
         );
-        for uid in uids {
-            let is_selected = pod.label_uid.as_ref() == Some(&uid);
-            let event = Event::PodSeen { facts: Box::new(facts.clone()), is_selected };
+        let answered = pod.answered_to(self.manager);
+        for uid in &uids {
+            let is_selected = pod.label_uid.as_ref() == Some(uid);
+            let event = Event::PodSeen { facts: Box::new(answered.clone()), is_selected };
+            self.ledger(uid).observe(event);
+        }
+        self.see_stray(facts, uids.first());
+    }
+
+    /// Tells the ledger that looks after a Pod for which no Job speaks.
+    fn see_stray(&mut self, mut facts: PodFacts, taker: Option<&String>) {
+        if let (Owner::Nobody, Some(taker)) = (&facts.owner, taker) {
+            facts.owner = Owner::Controller(taker.clone());
+        }
+        let uid = facts.uid.clone();
+        let is_left = facts.is_tracked && !matches!(facts.owner, Owner::Controller(_));
+        if is_left || self.ledgers.contains_key(&uid) {
+            let event = Event::PodSeen { facts: Box::new(facts), is_selected: false };
             self.ledger(&uid).observe(event);
         }
     }
 
     fn lose_pod(&mut self, uid: &str, version: u64) {
         let route = self.known_pods.remove(uid).unwrap_or_default();
-        for job_uid in BTreeSet::from_iter([route.owner, route.label].into_iter().flatten()) {
+        let stray = Some(uid.to_owned());
+        let uids = BTreeSet::from_iter([route.owner, route.label, stray].into_iter().flatten());
+        for job_uid in uids {
             if let Some(ledger) = self.ledgers.get_mut(&job_uid) {
                 ledger.observe(Event::PodGone { uid: uid.to_owned(), version });
             }

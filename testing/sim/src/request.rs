@@ -54,7 +54,9 @@ impl World {
             },
             OpKind::LookUpPod(name) => match self.api.pod(name) {
                 None => Outcome::Applied(Applied::NoPod),
-                Some(pod) => Outcome::Applied(Applied::Pod(Box::new(pod.seen_by(flight.manager)))),
+                Some(pod) => {
+                    Outcome::Applied(Applied::Pod(Box::new(pod.answered_to(flight.manager))))
+                }
             },
             OpKind::LookUpPods => self.list_pods(flight),
             OpKind::EmitEvent(_) | OpKind::Record(_) => {
@@ -222,8 +224,9 @@ impl World {
 
     fn list_pods(&self, flight: &Flight) -> Outcome {
         let uid = flight.job_uid.as_str();
+        // What others control is not the Job's, whatever its labels say.
         let is_meant = |pod: &&std::sync::Arc<StoredPod>| {
-            pod.owner_uid() == Some(uid) || pod.label_uid.as_deref() == Some(uid)
+            pod.owner_uid().or(pod.label_uid.as_deref()) == Some(uid)
         };
         let pods = self
             .api
@@ -231,7 +234,7 @@ impl World {
             .pods
             .values()
             .filter(is_meant)
-            .map(|pod| (pod.seen_by(flight.manager), pod.label_uid.as_deref() == Some(uid)))
+            .map(|pod| (pod.answered_to(flight.manager), pod.label_uid.as_deref() == Some(uid)))
             .collect();
         Outcome::Applied(Applied::Pods { pods, version: self.api.version() })
     }

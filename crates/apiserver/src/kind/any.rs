@@ -46,6 +46,7 @@ pub trait AnyKind: Send + Sync {
         validation: FieldValidation,
     ) -> Result<Decoded<Box<dyn Object>>, Status>;
     fn admit(&self, object: &mut dyn Object) -> Result<(), String>;
+    fn account<'o>(&self, object: &'o dyn Object) -> Option<&'o str>;
     fn prepare_for_create(&self, object: &mut dyn Object, context: &Context<'_>);
     fn prepare_for_update(
         &self,
@@ -160,6 +161,10 @@ impl<K: Kind> AnyKind for Of<K> {
 
     fn admit(&self, object: &mut dyn Object) -> Result<(), String> {
         K::admit(object.expect_mut())
+    }
+
+    fn account<'o>(&self, object: &'o dyn Object) -> Option<&'o str> {
+        K::account(object.expect_ref())
     }
 
     fn prepare_for_create(&self, object: &mut dyn Object, context: &Context<'_>) {

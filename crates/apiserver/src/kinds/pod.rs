@@ -60,6 +60,10 @@ impl Kind for Pods {
         prepare::admit_pod(pod).map_err(|error| error.to_string())
     }
 
+    fn account(pod: &Pod) -> Option<&str> {
+        pod.spec.as_ref()?.service_account_name.as_deref()
+    }
+
     fn prepare_for_create(pod: &mut Pod, context: &Context<'_>) {
         prepare::prepare_pod_for_create(pod, &Time(context.now));
     }

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use stint_api::field_error::FieldError;
+use stint_api::field_error::{FieldError, quote};
 use stint_api::field_path::Path;
 use stint_api::kinds::service::HEADLESS;
 use stint_store::{Condition, Entry, StoreError, Write};
@@ -20,6 +20,9 @@ use crate::status::Status;
 /// How often a name is generated before the client is told that there is none left: as in
 /// kube-apiserver. With 27^5 names to choose from, the second is free.
 const NAME_ATTEMPTS: usize = 8;
+
+/// The service account that every namespace has.
+const DEFAULT_ACCOUNT: &str = "default";
 
 impl Api {
     /// Makes a new object.
@@ -94,6 +97,7 @@ impl Api {
         kind.admit(object).map_err(|why| {
             Status::forbidden(kind.names(), object.meta().name.as_deref().unwrap_or(""), why)
         })?;
+        self.check_account(kind, object)?;
         let own_address = address_of(kind, object);
         kind.prepare_for_create(object, &context);
         let mut errors = kind.validate_create(object, &context);
@@ -109,6 +113,25 @@ impl Api {
         }
         let name = object.meta().name.as_deref().unwrap_or("");
         Err(kind.invalid(name, &errors))
+    }
+
+    /// Refuses what names a service account that is not there, as the admission plugin
+    /// ServiceAccount does. The one that every namespace has is taken to be there: if it is not,
+    /// it will be in a moment, for which the plugin would wait.
+    fn check_account(&self, kind: &dyn AnyKind, object: &dyn Object) -> Result<(), Status> {
+        let Some(account) = kind.account(object).filter(|name| *name != DEFAULT_ACCOUNT) else {
+            return Ok(());
+        };
+        let namespace = object.meta().namespace.as_deref();
+        if self.store.get(&key(kinds::service_accounts(), namespace, account)).is_some() {
+            return Ok(());
+        }
+        let why = format!(
+            "error looking up service account {}/{account}: serviceaccount {} not found",
+            namespace.unwrap_or_default(),
+            quote(account),
+        );
+        Err(Status::forbidden(kind.names(), object.meta().name.as_deref().unwrap_or(""), why))
     }
 
     /// An address for a Service that no other has.

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use stint_api::view::ManagedBy;
 use stint_ledger::event::Event;
-use stint_ledger::pod_facts::Owner;
+use stint_ledger::pod_facts::{Owner, PodFacts};
 
 use super::entry::Entry;
 use super::{JobUid, Router};
@@ -63,13 +63,8 @@ impl Router {
         }
     }
 
-    pub(super) fn see_pod(&mut self, scope: usize, mut pod: SeenPod) {
+    pub(super) fn see_pod(&mut self, scope: usize, pod: SeenPod) {
         let mut told: Vec<JobUid> = Vec::new();
-        if let Owner::Controller(owner) = &pod.facts.owner
-            && (pod.owner_job.is_none() || self.is_stranger(owner))
-        {
-            pod.facts.owner = Owner::Foreign(owner.clone());
-        }
         match (&pod.facts.owner, &pod.owner_job) {
             (Owner::Controller(owner), Some(job)) => {
                 // Nothing is left to do for the Pods of a Job that is gone but this.
@@ -88,25 +83,30 @@ impl Router {
         }
         let old = self.routes.get(pod.facts.uid.as_str());
         for uid in old.iter().flat_map(|route| route.told.iter()) {
-            if self.jobs.contains_key(uid) && !told.contains(uid) {
+            let is_stray = **uid == *pod.facts.uid;
+            if self.jobs.contains_key(uid) && !told.contains(uid) && !is_stray {
                 told.push(uid.clone());
             }
-        }
-        let is_nobodys = !matches!(pod.facts.owner, Owner::Controller(_));
-        if pod.facts.is_tracked && is_nobodys && told.is_empty() {
-            told.push(self.take_stray(scope, &pod));
         }
         for uid in &told {
             let is_selected = self.jobs[uid].selection.matches(&pod.labels);
             let facts = Box::new(pod.facts.clone());
             self.tell(uid, Event::PodSeen { facts, is_selected });
         }
+        told.extend(self.see_stray(scope, &pod, told.first()));
         self.remember(pod, told);
     }
 
-    /// Whether a Job is another controller's to which our finalizer means nothing.
-    fn is_stranger(&self, uid: &str) -> bool {
-        self.has_own_finalizer() && self.foreign.contains_key(uid)
+    /// The stranger that controls a Pod: somebody to whom our finalizer means nothing.
+    fn stranger(&self, pod: &SeenPod) -> Option<String> {
+        match &pod.facts.owner {
+            Owner::Controller(owner) if self.has_own_finalizer() => {
+                let is_stranger =
+                    pod.owner_job.is_none() || self.foreign.contains_key(owner.as_str());
+                is_stranger.then(|| owner.clone())
+            }
+            Owner::Nobody | Owner::Controller(_) | Owner::Foreign(_) => None,
+        }
     }
 
     /// Whether nobody but us ever looks at our finalizer.
@@ -123,11 +123,23 @@ impl Router {
     }
 
     /// Nobody will ever take the finalizer off a Pod that no Job of ours speaks for: that is left
-    /// to a ledger of its own, as if of a Job that is gone.
-    fn take_stray(&mut self, scope: usize, pod: &SeenPod) -> JobUid {
+    /// to a ledger of its own, as if of a Job that is gone. What the ledgers of Jobs know of it
+    /// does not matter: to them it has left, and they may have been told of that by an answer.
+    fn see_stray(&mut self, scope: usize, pod: &SeenPod, taker: Option<&JobUid>) -> Option<JobUid> {
+        let owner = match (self.stranger(pod), &pod.facts.owner, taker) {
+            (Some(stranger), _, _) => Owner::Foreign(stranger),
+            (None, Owner::Nobody, Some(taker)) => Owner::Controller(taker.to_string()),
+            (None, owner, _) => owner.clone(),
+        };
+        let is_left = pod.facts.is_tracked && !matches!(owner, Owner::Controller(_));
+        if !is_left && !self.jobs.contains_key(pod.facts.uid.as_str()) {
+            return None;
+        }
         let uid = self.uid_of(&pod.facts.uid);
         self.entry(scope, &uid, &pod.namespace, &pod.facts.name);
-        uid
+        let facts = Box::new(PodFacts { owner, ..pod.facts.clone() });
+        self.tell(&uid, Event::PodSeen { facts, is_selected: false });
+        Some(uid)
     }
 
     /// Whether a Job can have anything to do with a Pod: it is ours, and where the Pod is. A

@@ -211,6 +211,45 @@ fn a_finalizer_of_our_own_is_taken_off_the_pods_of_strangers() {
 }
 
 #[test]
+fn the_finalizer_of_the_built_in_controller_is_left_to_owners_of_other_kinds() {
+    let mut router = router();
+    list_jobs(&mut router, Vec::new(), 6);
+    let pod = pod("p", 7, Some("b"), json!({"app": "x"}));
+    list_pods(&mut router, vec![SeenPod { owner_job: None, ..pod }], 9);
+    assert_eq!(router.jobs_held(), 0);
+}
+
+#[test]
+fn a_stranger_found_out_late_does_not_keep_the_finalizer_of_a_pod_that_was_ours() {
+    let mut router = router_beside();
+    let ours = json!({"managedBy": "stint.dev/job-controller"});
+    list_jobs(&mut router, vec![job("a", ours)], 6);
+    list_pods(&mut router, vec![pod("p", 7, Some("a"), made_for("a"))], 9);
+    let _ = ask(&mut router, "a");
+    let taken = pod("p", 11, Some("b"), made_for("a"));
+    router.take_pods(0, News::Changes(seen(vec![taken])));
+    let _ = ask(&mut router, "a");
+    router.take_jobs(0, News::Changes(seen(vec![job("b", json!({}))])));
+    removal(&ask_without_job(&mut router, "p"), "p");
+}
+
+#[test]
+fn a_pod_that_a_stranger_has_given_up_is_left_to_the_job_that_selects_it() {
+    let mut router = router_beside();
+    let ours = json!({"managedBy": "stint.dev/job-controller"});
+    list_jobs(&mut router, vec![job("a", ours), job("b", json!({}))], 6);
+    list_pods(&mut router, vec![pod("p", 7, Some("b"), made_for("a"))], 9);
+    removal(&ask_without_job(&mut router, "p"), "p");
+    let given_up = pod("p", 11, None, made_for("a"));
+    router.take_pods(0, News::Changes(seen(vec![given_up])));
+    let wants = |router: &mut Router, uid: &str| {
+        let ops = ask(router, uid).into_iter();
+        ops.filter(|op| !matches!(op, OpKind::WriteStatus { .. })).collect::<Vec<_>>()
+    };
+    assert_eq!(wants(&mut router, "p"), []);
+}
+
+#[test]
 fn a_job_that_is_gone_does_not_come_back_by_an_older_list() {
     let mut router = router();
     list_jobs(&mut router, vec![job("a", json!({}))], 6);

@@ -242,15 +242,14 @@ impl JobLedger {
     /// After a refusal one Pod is asked for, then two, then four: a quota that is full, or a
     /// server in trouble, is not asked for thousands each time.
     fn speed_up(&mut self) {
-        let Some(at_once) = self.probe else {
+        // What was sent before the refusal says nothing of what will be granted after it.
+        if self.creation_pace.is_paused() {
             return;
-        };
-        if self.creating.len() <= 1 && !self.creation_pace.is_paused() {
+        }
+        self.creation_pace.granted();
+        if self.creating.len() <= 1 {
             let most = self.settings.max_creating;
-            self.probe = Some(at_once * 2).filter(|&at_once| at_once < most);
-            if self.probe.is_none() {
-                self.creation_pace.granted();
-            }
+            self.probe = self.probe.map(|at_once| at_once * 2).filter(|&at_once| at_once < most);
         }
     }
 

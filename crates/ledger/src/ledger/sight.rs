@@ -86,7 +86,10 @@ impl JobLedger {
     /// A Pod that is not known is old news if all Pods are known as of its version: it has
     /// been known, and has left.
     fn is_old_news(&self, facts: &PodFacts) -> bool {
-        if self.graves.is_buried(&facts.uid, facts.version) {
+        // Whose it is may become known after it was seen. Should it have changed since, no harm is
+        // done: it is written to at this version only.
+        let is_foreign = matches!(facts.owner, Owner::Foreign(_));
+        if self.graves.is_buried(&facts.uid, facts.version + u64::from(is_foreign)) {
             return true;
         }
         if let Some(slot) = self.pods.find(&facts.uid) {
@@ -94,7 +97,7 @@ impl JobLedger {
         }
         match self.strangers.get(&facts.uid) {
             Some(stranger) => stranger.version() > facts.version,
-            None => facts.version <= self.freshness.pods_version(),
+            None => !is_foreign && facts.version <= self.freshness.pods_version(),
         }
     }
 

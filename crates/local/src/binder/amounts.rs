@@ -8,10 +8,10 @@ use stint_api::quantity::Quantity;
 use super::pod::{ContainerSight, PodSpecSight};
 
 /// The resource that is counted in thousandths.
-const CPU: &str = "cpu";
+pub(super) const CPU: &str = "cpu";
 
 /// What the names of resources begin with that are memory in pages of a size of its own.
-const HUGE_PAGES: &str = "hugepages-";
+pub(super) const HUGE_PAGES: &str = "hugepages-";
 
 /// How much of each resource: thousandths of a CPU, bytes, or pieces. What is not named is
 /// none.
@@ -19,6 +19,9 @@ const HUGE_PAGES: &str = "hugepages-";
 pub(super) struct Amounts(BTreeMap<String, i64>);
 
 impl Amounts {
+    /// Nothing of anything.
+    pub(super) const NONE: Amounts = Amounts(BTreeMap::new());
+
     /// Reads a list of resources. An amount that cannot be read, which the API refuses, is none.
     pub(super) fn read(list: Option<&BTreeMap<String, Text>>) -> Self {
         let amount = |(name, text): (&String, &Text)| {

@@ -6,6 +6,7 @@
 //! volumes are not looked at, and nobody is preempted.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{
@@ -25,11 +26,6 @@ const UNSCHEDULABLE_TAINT: &str = "node.kubernetes.io/unschedulable";
 
 /// What upstream puts on a node that says it is not ready.
 const NOT_READY_TAINT: &str = "node.kubernetes.io/not-ready";
-
-const UNSCHEDULABLE: &str = "node(s) were unschedulable";
-const TAINTED: &str = "node(s) had untolerated taint(s)";
-const NOT_SELECTED: &str = "node(s) didn't match Pod's node affinity/selector";
-const TOO_MANY: &str = "Too many pods";
 
 /// What a Pod asks of a node.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -84,11 +80,18 @@ pub(super) struct NodeStatusSight {
     conditions: Option<Vec<NodeCondition>>,
 }
 
+impl NodeStatusSight {
+    /// As if nothing were said of how it is.
+    pub(super) fn forget_conditions(&mut self) {
+        self.conditions = None;
+    }
+}
+
 /// What a node has to offer.
 #[derive(Debug)]
 pub(super) struct Node {
-    name: Arc<str>,
-    labels: BTreeMap<String, String>,
+    pub(super) name: Arc<str>,
+    pub(super) labels: BTreeMap<String, String>,
     taints: Vec<Taint>,
     is_unschedulable: bool,
     allocatable: Amounts,
@@ -99,6 +102,32 @@ pub(super) struct Node {
 pub(super) struct Used {
     pub(super) amounts: Amounts,
     pub(super) pods: i64,
+}
+
+static NOTHING_USED: Used = Used { amounts: Amounts::NONE, pods: 0 };
+
+/// Why a Pod cannot be on a node.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Objection {
+    /// The node takes no new Pods.
+    Unschedulable,
+    /// The node has a taint that the Pod does not put up with.
+    Tainted(Taint),
+    /// The node lacks a label, or has another value for it.
+    Unlabelled(String, String),
+    /// The node meets none of the terms of the affinity.
+    Outside,
+    /// The node has all the Pods that it takes.
+    TooMany,
+    /// The node has not enough of a resource.
+    Lacking {
+        /// Which one.
+        resource: String,
+        /// How much the Pod needs.
+        needed: i64,
+        /// How much there is for all Pods.
+        allocatable: i64,
+    },
 }
 
 impl Node {
@@ -122,26 +151,25 @@ impl Node {
         }
     }
 
-    /// Why a Pod with this demand cannot be here, in kube-scheduler's words; nothing if it can.
-    /// As there, the first thing that is wrong is told, and of resources all that are lacking.
-    pub(super) fn objections(&self, demand: &Demand, used: &Used) -> Vec<String> {
-        if let Some(objection) = self.standing_objection(demand) {
-            return vec![objection.to_owned()];
+    /// Why a Pod with this demand cannot be here; nothing if it can. As in kube-scheduler the
+    /// first thing that is wrong is told, and of resources all that are lacking.
+    pub(super) fn objections(&self, demand: &Demand, used: &Used) -> Vec<Objection> {
+        match self.standing_objections(demand).next() {
+            Some(objection) => vec![objection],
+            None => self.shortages(demand, used).collect(),
         }
-        let mut objections = Vec::new();
-        if used.pods >= self.allocatable.get("pods") {
-            objections.push(TOO_MANY.to_owned());
-        }
-        let lacking = demand.needs.lacking(&self.allocatable, &used.amounts);
-        objections.extend(lacking.map(|name| format!("Insufficient {name}")));
-        objections
     }
 
     /// Whether a Pod with this demand can be here.
     pub(super) fn takes(&self, demand: &Demand, used: &Used) -> bool {
-        used.pods < self.allocatable.get("pods")
-            && demand.needs.lacking(&self.allocatable, &used.amounts).next().is_none()
-            && self.standing_objection(demand).is_none()
+        self.shortages(demand, used).next().is_none()
+            && self.standing_objections(demand).next().is_none()
+    }
+
+    /// Everything that keeps a Pod with this demand away though no other Pod is here.
+    pub(super) fn lasting_objections(&self, demand: &Demand) -> Vec<Objection> {
+        let shortages = self.shortages(demand, &NOTHING_USED);
+        self.standing_objections(demand).chain(shortages).collect()
     }
 
     /// How bad a place it would be: by taints that are to be avoided, then by how much of the
@@ -154,19 +182,58 @@ impl Node {
     }
 
     /// What is wrong whatever the other Pods use.
-    fn standing_objection(&self, demand: &Demand) -> Option<&'static str> {
-        let is_refused = |taint: &Taint| !demand.tolerates(taint);
-        let (key, effect) = (UNSCHEDULABLE_TAINT.to_owned(), NO_SCHEDULE.to_owned());
-        if self.is_unschedulable && is_refused(&Taint { key, effect, ..Taint::default() }) {
-            return Some(UNSCHEDULABLE);
+    fn standing_objections<'a>(
+        &'a self,
+        demand: &'a Demand,
+    ) -> impl Iterator<Item = Objection> + 'a {
+        let is_closed = self.is_unschedulable && {
+            let (key, effect) = (UNSCHEDULABLE_TAINT.to_owned(), NO_SCHEDULE.to_owned());
+            !demand.tolerates(&Taint { key, effect, ..Taint::default() })
+        };
+        let is_refused =
+            |taint: &&Taint| taint.effect != PREFER_NO_SCHEDULE && !demand.tolerates(taint);
+        let taints = self.taints.iter().filter(is_refused);
+        let labels = demand.selector.iter().filter(|label| !has(&self.labels, *label));
+        let is_outside = |terms: &Vec<Term>| !terms.iter().any(|term| term.is_met(self));
+        is_closed
+            .then_some(Objection::Unschedulable)
+            .into_iter()
+            .chain(taints.map(|taint| Objection::Tainted(taint.clone())))
+            .chain(labels.map(|(key, value)| Objection::Unlabelled(key.clone(), value.clone())))
+            .chain(
+                demand.terms.as_ref().filter(|terms| is_outside(terms)).map(|_| Objection::Outside),
+            )
+    }
+
+    /// What there is not enough of, beside what other Pods use.
+    fn shortages<'a>(
+        &'a self,
+        demand: &'a Demand,
+        used: &'a Used,
+    ) -> impl Iterator<Item = Objection> + 'a {
+        let is_full = used.pods >= self.allocatable.get("pods");
+        let lacking = demand.needs.lacking(&self.allocatable, &used.amounts);
+        let lacking = lacking.map(|name| Objection::Lacking {
+            resource: name.to_owned(),
+            needed: demand.needs.get(name),
+            allocatable: self.allocatable.get(name),
+        });
+        is_full.then_some(Objection::TooMany).into_iter().chain(lacking)
+    }
+}
+
+/// In kube-scheduler's words, which are counted by node.
+impl fmt::Display for Objection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Objection::Unschedulable => f.write_str("node(s) were unschedulable"),
+            Objection::Tainted(_) => f.write_str("node(s) had untolerated taint(s)"),
+            Objection::Unlabelled(..) | Objection::Outside => {
+                f.write_str("node(s) didn't match Pod's node affinity/selector")
+            }
+            Objection::TooMany => f.write_str("Too many pods"),
+            Objection::Lacking { resource, .. } => write!(f, "Insufficient {resource}"),
         }
-        let binding = self.taints.iter().filter(|taint| taint.effect != PREFER_NO_SCHEDULE);
-        if binding.into_iter().any(is_refused) {
-            return Some(TAINTED);
-        }
-        let is_selected = demand.selector.iter().all(|label| has(&self.labels, label))
-            && demand.terms.as_ref().is_none_or(|terms| terms.iter().any(|term| term.is_met(self)));
-        (!is_selected).then_some(NOT_SELECTED)
     }
 }
 
@@ -267,8 +334,13 @@ mod tests {
         let demand = demand(spec);
         let objections = node.objections(&demand, &Used::default());
         assert_eq!(objections.is_empty(), node.takes(&demand, &Used::default()));
-        objections.join(", ")
+        let words: Vec<String> = objections.iter().map(ToString::to_string).collect();
+        words.join(", ")
     }
+
+    const UNSCHEDULABLE: &str = "node(s) were unschedulable";
+    const TAINTED: &str = "node(s) had untolerated taint(s)";
+    const NOT_SELECTED: &str = "node(s) didn't match Pod's node affinity/selector";
 
     #[test]
     fn a_node_is_chosen_by_its_labels_and_its_name() {
@@ -360,6 +432,7 @@ mod tests {
             "Insufficient cpu, Insufficient example.com/gpu, Insufficient memory"
         );
         let full = Used { amounts: Amounts::default(), pods: 3 };
-        assert_eq!(node.objections(&Demand::default(), &full), [TOO_MANY]);
+        assert_eq!(node.objections(&Demand::default(), &full), [Objection::TooMany]);
+        assert_eq!(Objection::TooMany.to_string(), "Too many pods");
     }
 }

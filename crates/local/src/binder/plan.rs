@@ -496,7 +496,7 @@ impl Plan {
         for (name, node) in &self.nodes {
             let used = self.used.get(name).unwrap_or(&nothing);
             for objection in node.objections(demand, used) {
-                *counts.entry(objection).or_default() += 1;
+                *counts.entry(objection.to_string()).or_default() += 1;
             }
         }
         let mut objections: Vec<String> =

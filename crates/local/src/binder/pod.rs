@@ -17,7 +17,7 @@ use crate::sight::{Sight, has_ended};
 pub(super) type PodSight = Sight<PodSpecSight, PodStatusSight>;
 
 /// The scheduler of Pods that name none, whose place the binder takes.
-const SCHEDULER: &str = "default-scheduler";
+pub(super) const SCHEDULER: &str = "default-scheduler";
 
 /// The reason of the condition PodScheduled of a Pod that fits nowhere.
 pub(super) const UNSCHEDULABLE: &str = "Unschedulable";

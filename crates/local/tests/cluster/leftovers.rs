@@ -149,7 +149,9 @@ async fn the_pods_of_a_node_that_is_gone_have_failed() {
             let pods: Api<Pod> = Api::default_namespaced(client.clone());
             kit::create(&nodes, kit::node("gone", "1", 10)).await;
             kit::create(&nodes, kit::node("here", "1", 10)).await;
-            for (name, node) in [("running", "gone"), ("ended", "gone"), ("fine", "here")] {
+            let named =
+                [("running", "gone"), ("ended", "gone"), ("fine", "here"), ("astray", "never")];
+            for (name, node) in named {
                 let mut pod = kit::held(kit::pod(name, &[]));
                 pod["spec"]["nodeName"] = json!(node);
                 kit::create(&pods, pod).await;
@@ -160,13 +162,14 @@ async fn the_pods_of_a_node_that_is_gone_have_failed() {
             kit::delete(&nodes, "gone", &DeleteParams::default()).await;
             let all = still
                 .pass_until(&pods, |all| {
-                    ["running", "ended"].iter().all(|name| kit::is_deleted(all, name))
+                    ["running", "ended", "astray"].iter().all(|name| kit::is_deleted(all, name))
                 })
                 .await;
             let when = all["running"].metadata.deletion_timestamp.as_ref().expect("it goes");
             assert!(*when >= at(45), "a node may come back: {when:?}");
             assert_eq!(kit::phase(&all["running"]), "Failed");
             assert_eq!(kit::phase(&all["ended"]), "Succeeded");
+            assert_eq!(kit::phase(&all["astray"]), "Failed", "its node has never been");
             let conditions = all["running"].status.clone().and_then(|status| status.conditions);
             let conditions = conditions.expect("there are some");
             let disrupted = conditions.iter().find(|it| it.type_ == "DisruptionTarget");

@@ -1,6 +1,7 @@
 //! The cluster as its clients see it: started as a whole, spoken to through its API, waited
 //! for by watching.
 
+mod accounts;
 mod background;
 mod binder;
 mod bootstrap;

@@ -93,6 +93,18 @@ async fn a_log_is_read_as_it_was_asked_for() {
     let found: Vec<Bytes> = logs.open(&later, &of_main()).expect("it has run").collect().await;
     assert_eq!(lines(String::from_utf8(found.concat()).expect("text")), "bad five four");
     assert_eq!(logs.tail(&PodRef::of(&later), "main", 0), "one\ntwo\nthree");
+    let first = LogOptions { run: Some(0), ..of_main() };
+    let found: Vec<Bytes> = logs.open(&later, &first).expect("it has run").collect().await;
+    assert_eq!(found.concat(), b"one\ntwo\nthree");
+    // The run before the one that a container waits for is the last one.
+    let statuses = later.status.as_mut().and_then(|status| status.container_statuses.as_mut());
+    let main = &mut statuses.expect("there are some")[0];
+    let ended = json!({"terminated": {"exitCode": 1}});
+    main.last_state = Some(serde_json::from_value(ended).expect("a state"));
+    main.state = Some(serde_json::from_value(json!({"waiting": {}})).expect("a state"));
+    let found = logs.open(&later, &previous(of_main())).expect("it has run");
+    let found: Vec<Bytes> = found.collect().await;
+    assert_eq!(lines(String::from_utf8(found.concat()).expect("text")), "bad five four");
     logs.kept().remove_all_but(|uid| uid == "u");
     assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 1);
     logs.kept().remove_all_but(|_| false);

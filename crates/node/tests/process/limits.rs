@@ -75,6 +75,32 @@ fn within_its_memory_a_container_runs_and_beyond_it_does_not() {
     });
 }
 
+/// A busy container that ends when the kernel has made it wait, as it tells in its own group.
+const BUSY: &str = "group=/sys/fs/cgroup$(sed -n 's/^0:://p' /proc/self/cgroup); cat $group/cpu.max; \
+                    until grep -q 'nr_throttled [1-9]' $group/cpu.stat; do :; done";
+
+#[test]
+fn a_container_has_no_more_cpu_than_its_limit() {
+    in_each_setting(async |node| {
+        let limits = Limits { cpu_millis: Some(100), memory_bytes: None };
+        if !has_groups(node) {
+            // Nobody can hold the limit, and nobody is kept from running by it.
+            let (exit, output) = node.run_with("echo runs", |spec| spec.limits = limits).await;
+            assert_eq!((exit.ending, &*output), (Ending::Code(0), "runs\n"));
+            return;
+        }
+        let (exit, output) = node.run_with(BUSY, |spec| spec.limits = limits).await;
+        assert_eq!((exit.ending, &*output), (Ending::Code(0), "10000 100000\n"));
+        // What all containers of a Pod may have together is the group above.
+        let sandbox = node.sandbox_with(|spec| spec.limits = limits).await;
+        let above = BUSY.replace(r"s/^0:://p", r"s/^0::\(.*\)\/[^/]*$/\1/p");
+        let more = |spec: &mut stint_node::ContainerSpec| spec.limits.cpu_millis = Some(2000);
+        let (exit, output) = start_with(&*sandbox, &above, more).await.unwrap().end().await;
+        assert_eq!((exit.ending, &*output), (Ending::Code(0), "10000 100000\n"));
+        sandbox.close().await;
+    });
+}
+
 #[test]
 fn the_limit_of_the_pod_holds_for_each_container() {
     in_each_setting(async |node| {

@@ -1,16 +1,17 @@
 //! The logs of a Job as they grow, also of Pods that come later, until the Job has ended and all
 //! is said.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use k8s_openapi::api::batch::v1::Job;
-use tokio::sync::Semaphore;
 use tokio::sync::mpsc::{Sender, channel};
+use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
-use super::past::{broken, refusal};
+use super::past::{broken, has_not_begun, no_pod, refusal, tell_waiting};
 use super::said::{Said, say};
 use super::wanted::Wanted;
 use crate::away::Away;
@@ -18,11 +19,16 @@ use crate::calls::{CallError, Calls, Seen, watch_jobs, watch_pods};
 use crate::job_lookup::{job_watch_path, pods_of, pods_path};
 use crate::log_lines::{Part, open, pump};
 use crate::pod_sight::PodSight;
+use crate::printable::{MAX_MESSAGE_CHARS, printable};
 use crate::progress::is_ended;
+use crate::spool::Patience;
 
 /// Most logs that are followed at once. Each is a connection, and a server has room for some
 /// hundreds; the others wait until one of these ends.
 const MAX_FOLLOWED: usize = 256;
+
+/// Most Pods of which is said what they wait for.
+const MAX_WAITING: usize = 5;
 
 /// How much news may wait to be taken in.
 const MAX_WAITING_NEWS: usize = 1024;
@@ -44,6 +50,7 @@ pub(crate) async fn follow(
     wanted: &Arc<Wanted>,
     part: Part,
     said: Sender<Said>,
+    is_full: watch::Receiver<bool>,
 ) -> Result<(), FollowError> {
     let speakers = pods.iter().filter(|pod| wanted.has(pod));
     let count = speakers.map(|pod| wanted.containers(pod).len()).sum();
@@ -56,8 +63,14 @@ pub(crate) async fn follow(
         streams: JoinSet::new(),
         room: Arc::new(Semaphore::new(MAX_FOLLOWED)),
         has_told_room: false,
+        waiting: HashMap::new(),
+        over: HashMap::new(),
         said,
+        is_full,
     };
+    if count == 0 {
+        follower.tell_wait(job, pods).await;
+    }
     for pod in pods {
         follower.observe(pod, part).await;
     }
@@ -83,7 +96,12 @@ struct Follower {
     streams: JoinSet<()>,
     room: Arc<Semaphore>,
     has_told_room: bool,
+    /// The Pods that have not begun, and what was said of why.
+    waiting: HashMap<String, String>,
+    /// Which Pods have ended, for those who read what they have printed.
+    over: HashMap<String, Arc<AtomicBool>>,
     said: Sender<Said>,
+    is_full: watch::Receiver<bool>,
 }
 
 impl Follower {
@@ -123,11 +141,46 @@ impl Follower {
         Ok(())
     }
 
+    /// Says that there is nothing to show yet, and what is waited for.
+    async fn tell_wait(&mut self, job: &Job, pods: &[PodSight]) {
+        if pods.iter().any(|pod| self.wanted.has(pod)) {
+            tell_waiting(&self.calls, pods, &self.wanted, false, &self.said).await;
+        } else {
+            say(&self.said, Said::Note(no_pod(job, &self.wanted))).await;
+        }
+        let text = format!("{}: waiting for a container to begin", self.wanted.title());
+        say(&self.said, Said::Note(text)).await;
+        for pod in pods.iter().filter(|pod| has_not_begun(pod)).take(MAX_WAITING) {
+            let why = pod.why_waiting().unwrap_or_default();
+            self.waiting.insert(pod.uid().to_owned(), why);
+        }
+    }
+
+    /// Says what a Pod waits for that has not begun, once for each reason, and of some only.
+    async fn tell_reason(&mut self, pod: &PodSight) {
+        if !has_not_begun(pod) {
+            self.waiting.remove(pod.uid());
+            return;
+        }
+        let Some(why) = pod.why_waiting() else { return };
+        let is_known = self.waiting.get(pod.uid()).is_some_and(|told| *told == why);
+        let has_room = self.waiting.len() < MAX_WAITING || self.waiting.contains_key(pod.uid());
+        if is_known || !has_room {
+            return;
+        }
+        let text = printable(&format!("{} has not begun: {why}", pod.what()), MAX_MESSAGE_CHARS);
+        say(&self.said, Said::Note(text)).await;
+        self.waiting.insert(pod.uid().to_owned(), why);
+    }
+
     /// A Pod was seen: what it says is followed from its beginning.
     async fn observe(&mut self, pod: &PodSight, part: Part) {
         if !self.wanted.has(pod) {
             return;
         }
+        self.tell_reason(pod).await;
+        let is_over = self.over.entry(pod.uid().to_owned()).or_default();
+        is_over.store(!pod.is_under_way(), Ordering::Relaxed);
         for (container, run) in self.wanted.containers(pod) {
             if !self.begun.insert((pod.uid().to_owned(), container.to_owned(), run)) {
                 continue;
@@ -153,10 +206,14 @@ impl Follower {
             true => self.wanted.prefix(&pod, &container),
             false => String::new(),
         };
+        let is_over = self.over.get(pod.uid()).cloned().unwrap_or_default();
+        let patience = Patience { is_full: self.is_full.clone(), is_over };
         self.streams.spawn(async move {
             let _place = room.acquire().await;
             let ended = match open(&client, &pod, &container, part).await {
-                Ok(log) => pump(log, &prefix, &said).await.map_err(|error| error.to_string()),
+                Ok(log) => {
+                    pump(log, &prefix, &said, patience).await.map_err(|error| error.to_string())
+                }
                 Err(error) => Err(refusal(&error)),
             };
             if let Err(why) = ended {

@@ -1,18 +1,22 @@
 //! The logs that there are, one after the other, and a word about those that there are not.
 
+use std::sync::Arc;
+
 use futures_util::{StreamExt, stream};
 use k8s_openapi::api::batch::v1::Job;
-use kube::Client;
 use stint_api::index_set::IndexSet;
 use tokio::sync::mpsc::Sender;
+use tokio::sync::watch;
 
 use super::said::{Said, say};
 use super::wanted::{Wanted, is_indexed};
+use crate::calls::Calls;
 use crate::log_lines::{Part, open, pump};
 use crate::pod_sight::{PodSight, Stage};
 use crate::printable::{MAX_MESSAGE_CHARS, printable};
-use crate::progress::completions;
+use crate::progress::{completions, is_ended};
 use crate::reach::told;
+use crate::spool::Patience;
 use crate::tally::counted;
 use crate::words;
 
@@ -25,13 +29,17 @@ const MAX_WAITING: usize = 5;
 
 /// Tells everything there is of these Pods, which are in order.
 pub(crate) async fn tell(
-    client: &Client,
+    calls: &Calls,
     job: &Job,
     pods: &[PodSight],
     wanted: &Wanted,
     part: Part,
     said: Sender<Said>,
+    is_full: watch::Receiver<bool>,
 ) {
+    // What there is stays as long as it takes to be read.
+    let patience = Patience { is_full, is_over: Arc::new(true.into()) };
+    let client = calls.client();
     let speakers: Vec<Speaker<'_>> = pods
         .iter()
         .filter(|pod| wanted.has(pod))
@@ -56,7 +64,9 @@ pub(crate) async fn tell(
         }
         let prefix = if has_prefix { wanted.prefix(pod, container) } else { String::new() };
         let ended = match log {
-            Ok(log) => pump(log, &prefix, &said).await.map_err(|error| told(&error)),
+            Ok(log) => {
+                pump(log, &prefix, &said, patience.clone()).await.map_err(|error| told(&error))
+            }
             Err(error) => Err(refusal(&error)),
         };
         if let Err(why) = ended {
@@ -64,10 +74,11 @@ pub(crate) async fn tell(
         }
     }
     if !part.is_previous {
-        tell_waiting(pods, wanted, &said).await;
+        tell_waiting(calls, pods, wanted, speakers.is_empty(), &said).await;
         if !pods.iter().any(|pod| wanted.has(pod)) && gone(job, pods, wanted).is_none() {
-            let text = format!("{}: no Pod has been made yet", wanted.title());
-            say(&said, Said::Note(text)).await;
+            let text = no_pod(job, wanted);
+            // A Job that needed none has nothing to tell, and that is all there is.
+            say(&said, if is_ended(job) { Said::Note(text) } else { Said::Failure(text) }).await;
         }
     } else if speakers.is_empty() {
         let text = format!("{}: no container was started again", wanted.title());
@@ -156,19 +167,58 @@ fn are(count: usize, noun: &str) -> String {
     format!("{} {verb}", counted(count, noun))
 }
 
-/// Says who has not begun, and why.
-async fn tell_waiting(pods: &[PodSight], wanted: &Wanted, said: &Sender<Said>) {
-    let is_waiting = |pod: &&PodSight| {
-        wanted.has(pod) && pod.is_under_way() && pod.begun_containers().next().is_none()
-    };
+/// Says who has not begun, and why. It is a failure if nobody else is there to speak.
+pub(crate) async fn tell_waiting(
+    calls: &Calls,
+    pods: &[PodSight],
+    wanted: &Wanted,
+    is_all: bool,
+    said: &Sender<Said>,
+) {
+    let is_waiting = |pod: &&PodSight| wanted.has(pod) && has_not_begun(pod);
     let mut waiting = pods.iter().filter(is_waiting);
+    let word = |text: String| if is_all { Said::Failure(text) } else { Said::Note(text) };
     for pod in waiting.by_ref().take(MAX_WAITING) {
-        let why = pod.why_waiting().map(|why| format!(": {why}")).unwrap_or_default();
-        let text = format!("{} has not begun{why}", pod.what());
-        say(said, Said::Note(printable(&text, MAX_MESSAGE_CHARS))).await;
+        let why = why_not_begun(calls, pod).await;
+        say(
+            said,
+            word(printable(&format!("{} has not begun: {why}", pod.what()), MAX_MESSAGE_CHARS)),
+        )
+        .await;
     }
     let rest = waiting.count();
     if rest > 0 {
-        say(said, Said::Note(format!("… and {rest} more have not begun"))).await;
+        say(said, word(format!("… and {rest} more have not begun"))).await;
+    }
+}
+
+/// Whether nothing of a Pod has run yet.
+pub(crate) fn has_not_begun(pod: &PodSight) -> bool {
+    pod.is_under_way() && pod.begun_containers().next().is_none()
+}
+
+/// What a Pod waits for, by what it says itself or by what is said of it.
+async fn why_not_begun(calls: &Calls, pod: &PodSight) -> String {
+    if let Some(why) = pod.why_waiting() {
+        return why;
+    }
+    if let Some(why) = calls.warning(pod.uid()).await {
+        return why;
+    }
+    let usual = match pod.node() {
+        None => "it has no node yet",
+        Some(_) => "its containers are being made",
+    };
+    usual.to_owned()
+}
+
+/// That there is no Pod, and why if the Job says so.
+pub(crate) fn no_pod(job: &Job, wanted: &Wanted) -> String {
+    let title = wanted.title();
+    let is_suspended = job.spec.as_ref().and_then(|spec| spec.suspend) == Some(true);
+    match (is_ended(job), is_suspended) {
+        (true, _) => format!("{title}: no Pod was made"),
+        (false, true) => format!("{title}: no Pod has been made yet: it has spec.suspend: true"),
+        (false, false) => format!("{title}: no Pod has been made yet"),
     }
 }

@@ -21,6 +21,8 @@ pub(crate) enum WantedError {
     Unindexed { title: String },
     #[error("Job {title} has the indexes 0 to {last}, and --index asks for {asked}")]
     IndexBeyond { title: String, last: u32, asked: u32 },
+    #[error("Job {title} has spec.completions: 0, so that it has no index: leave out --index")]
+    NoIndex { title: String },
     #[error("Job {title} has no container {}; {hint}", printable(container, MAX_NAME_CHARS))]
     UnknownContainer { title: String, container: String, hint: String },
 }
@@ -108,7 +110,8 @@ fn check_indexes(job: &Job, asked: Option<&IndexSet>, title: &str) -> Result<(),
         Some(last) if last_asked > last => {
             Err(WantedError::IndexBeyond { title, last, asked: last_asked })
         }
-        _ => Ok(()),
+        None => Err(WantedError::NoIndex { title }),
+        Some(_) => Ok(()),
     }
 }
 
@@ -209,6 +212,8 @@ mod tests {
         let beyond = "Job work has the indexes 0 to 2, and --index asks for 3";
         assert_eq!(refused(&indexed, &["--index", "0,3"]), beyond);
         assert!(refused(&json!({}), &["--index", "0"]).contains("has no indexes"));
+        let empty = json!({"completions": 0, "completionMode": "Indexed"});
+        assert!(refused(&empty, &["--index", "0"]).contains("has spec.completions: 0, so that"));
         let unknown = refused(&indexed, &["-c", "zzzz\u{1b}"]);
         assert_eq!(unknown, "Job work has no container zzzz\\u{1b}; it has: main");
     }

@@ -43,7 +43,7 @@ fn a_second_pod_of_an_index_is_a_retry() {
     assert_eq!(job.retries, 1);
     let failed: Vec<_> = job.failures().map(|it| (it.index, it.times)).collect();
     assert_eq!(failed, [(Some(0), 1), (Some(1), 2)]);
-    assert_eq!(job.latest_failure().expect("there is one").why, "exit code 1");
+    assert!(job.failures().all(|it| it.why == "exit code 1"));
 }
 
 #[test]
@@ -77,7 +77,7 @@ fn what_was_done_before_is_not_counted() {
     progress.observe_pod(&pod("a", 2, "n", "Running"), false, now);
     progress.observe_pod(&pod("b", 3, "", "Pending"), false, now);
     let counts = progress.jobs()[0].counts();
-    let expected = Counts { total: Some(2), done: 0, failed: 0, running: 1, waiting: Some(1) };
+    let expected = Counts { total: Some(2), running: 1, waiting: Some(1), ..Counts::default() };
     assert_eq!(counts, expected);
     let changes =
         progress.observe_job(job(json!({"succeeded": 3, "completedIndexes": "0-2"})), false, now);
@@ -257,4 +257,40 @@ fn a_container_that_failed_and_runs_again_is_a_failure_until_its_pod_succeeds() 
     let changes = progress.observe_pod(&seen(2, "Succeeded"), false, now);
     assert_eq!(changes, []);
     assert_eq!(progress.jobs()[0].failures().count(), 0);
+}
+
+/// A Pod without an index whose container has been run again so often.
+fn restarted(uid: &str, phase: &str, restarts: u32) -> PodSight {
+    let ended = json!({"terminated": {"exitCode": 3, "reason": "Error"}});
+    let state = if phase == "Running" { json!({"running": {}}) } else { ended.clone() };
+    serde_json::from_value(json!({
+        "metadata": {"name": uid, "namespace": "default", "uid": uid,
+            "labels": {"batch.kubernetes.io/controller-uid": "u"}},
+        "spec": {"nodeName": "n", "restartPolicy": "OnFailure"},
+        "status": {"phase": phase, "containerStatuses": [{"name": "main",
+            "restartCount": restarts, "state": state, "lastState": ended}]},
+    }))
+    .expect("it is a Pod")
+}
+
+#[test]
+fn a_pod_whose_containers_failed_before_it_did_is_one_failure() {
+    let (mut progress, now) = started();
+    for pod in [restarted("a", "Running", 1), restarted("a", "Running", 2)] {
+        progress.observe_pod(&pod, false, now);
+    }
+    progress.observe_pod(&restarted("a", "Failed", 2), false, now);
+    let failed: Vec<_> = progress.jobs()[0].failures().map(|it| (&*it.pod, it.times)).collect();
+    assert_eq!(failed, [("a", 3)]);
+}
+
+#[test]
+fn a_pod_that_made_good_does_not_hide_another_that_failed() {
+    let (mut progress, now) = started();
+    progress.observe_pod(&restarted("a", "Failed", 0), false, now);
+    progress.observe_pod(&restarted("b", "Running", 1), false, now);
+    progress.observe_pod(&restarted("b", "Succeeded", 1), false, now);
+    let job = &progress.jobs()[0];
+    assert!(job.has_failures());
+    assert_eq!(job.failures().map(|it| &*it.pod).collect::<Vec<_>>(), ["a"]);
 }

@@ -4,21 +4,28 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
 use stint_api::index_set::IndexSet;
 use thiserror::Error;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
-use super::change::says_otherwise;
+use super::change::{Difference, differences};
 use super::manifests::{Beside, Manifests, Written};
-use super::needs::{self, Need};
+use super::needs;
 use super::overrides::left_out;
+use super::room;
 use crate::calls::{CallError, Calls, JOB_PODS};
 use crate::pod_sight::{PodSight, Stage};
 use crate::progress::{completions, is_indexed};
+use crate::report::Report;
 
 /// How often it is looked whether an old Job is gone.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
+
+/// How long it may take until this machine is known as a node.
+const NODE_PATIENCE: Duration = Duration::from_secs(2);
 
 /// Why an object is not there.
 #[derive(Debug, Error)]
@@ -27,23 +34,33 @@ pub(crate) enum CreationError {
     Refused { place: String, source: CallError },
     #[error("{place}: Job {name} {why}")]
     Unfit { place: String, name: String, why: String },
-    #[error(
-        "{place}: {need}, which is not there, so that its Pods would wait forever; add the file that \
-         has it to the command line, or {}", need.else_do()
-    )]
-    Missing { place: String, need: Need },
+    /// What the manifests ask for is not here: as it is shown, each with its place.
+    #[error("{0}")]
+    Unmet(String),
     #[error("cannot make the namespace {name}: {source}")]
     Namespace { name: String, source: CallError },
 }
 
 impl CreationError {
+    /// What the API server said, or did not.
+    pub(crate) fn into_source(self) -> CallError {
+        match self {
+            CreationError::Refused { source, .. } | CreationError::Namespace { source, .. } => {
+                source
+            }
+            CreationError::Unfit { why: message, .. } | CreationError::Unmet(message) => {
+                CallError::Refused { code: 422, message }
+            }
+        }
+    }
+
     /// Whether the manifest or the command line is at fault.
     pub(crate) fn is_wrong_usage(&self) -> bool {
         match self {
             CreationError::Refused { source, .. } | CreationError::Namespace { source, .. } => {
                 matches!(source, CallError::Refused { code: 400..=499, .. })
             }
-            CreationError::Unfit { .. } | CreationError::Missing { .. } => true,
+            CreationError::Unfit { .. } | CreationError::Unmet(_) => true,
         }
     }
 }
@@ -130,8 +147,15 @@ async fn make_other(
 }
 
 /// Sees to it that everything is there which the Pods of the Jobs need: nobody could bring it later.
-pub(crate) async fn check_needs(calls: &Calls, manifests: &Manifests) -> Result<(), CreationError> {
-    for Written { place, object: job } in &manifests.jobs {
+/// `node` is this machine, if it is known.
+pub(crate) async fn check_needs(
+    calls: &Calls,
+    manifests: &Manifests,
+    node: Option<&Node>,
+    report: Report,
+) -> Result<(), CreationError> {
+    let mut wrong = String::new();
+    for Written { place, origin, object: job } in &manifests.jobs {
         let namespace = job.metadata.namespace.as_deref().filter(|name| !name.is_empty());
         let namespace = namespace.unwrap_or("default");
         for need in needs::of_job(job) {
@@ -139,19 +163,52 @@ pub(crate) async fn check_needs(calls: &Calls, manifests: &Manifests) -> Result<
             let found = calls.get(&format!("/api/v1/namespaces/{namespace}/{plural}/{name}")).await;
             let found =
                 found.map_err(|source| CreationError::Refused { place: place.clone(), source })?;
-            if !found.is_some_and(|object| need.is_met_by(&object)) {
-                return Err(CreationError::Missing { place: place.clone(), need });
+            if found.is_some_and(|object| need.is_met_by(&object)) {
+                continue;
             }
+            let message =
+                format!("{need}, which is not there, so that its Pods would wait forever");
+            let help =
+                format!("add the file that has it to the command line, or {}", need.else_do());
+            wrong += &origin.error(&[need.field], &message, &help, report);
+        }
+        for lacking in node.map(|node| room::lacking(job, node)).unwrap_or_default() {
+            wrong += &origin.error(&lacking.fields, &lacking.message, &lacking.help, report);
         }
     }
-    Ok(())
+    if wrong.is_empty() { Ok(()) } else { Err(CreationError::Unmet(wrong)) }
 }
 
-/// Makes a Job, or finds the one that goes on.
+/// This machine as a node, once it says what it has; none if it does not for a while. What an
+/// earlier run has left in a data folder may be of another machine, and is not it.
+pub(crate) async fn find_node(calls: &Calls, name: &str, since: Timestamp) -> Option<Node> {
+    let find = async {
+        loop {
+            let found = calls.get(&format!("/api/v1/nodes/{name}")).await.ok().flatten();
+            let node = found.and_then(|node| serde_json::from_value::<Node>(node).ok());
+            if let Some(node) = node.filter(|node| is_heard_of(node, since)) {
+                return node;
+            }
+            sleep(LOOK_AGAIN).await;
+        }
+    };
+    timeout(NODE_PATIENCE, find).await.ok()
+}
+
+/// Whether a node has told of itself since then. Times are known to the second.
+fn is_heard_of(node: &Node, since: Timestamp) -> bool {
+    let conditions = node.status.as_ref().and_then(|status| status.conditions.as_ref());
+    let beats = conditions.into_iter().flatten().filter_map(|it| it.last_heartbeat_time.as_ref());
+    beats.map(|time| time.0.as_second()).max().is_some_and(|last| last >= since.as_second())
+}
+
+/// Makes a Job, or finds the one that goes on. What is newer than `opened_at` has happened since this
+/// run began.
 pub(crate) async fn make_job(
     calls: &Calls,
     written: &Written<Job>,
     wanted: &Wanted,
+    opened_at: u64,
 ) -> Result<Made, CreationError> {
     let job = &written.object;
     let name = job.metadata.name.clone().filter(|name| !name.is_empty());
@@ -183,7 +240,10 @@ pub(crate) async fn make_job(
             conditions.into_iter().flatten().any(|it| it["type"] == kind && it["status"] == "True")
         };
         let is_complete = is_true("Complete");
-        if !is_complete && !is_true("Failed") {
+        let version = old["metadata"]["resourceVersion"].as_str().and_then(|it| it.parse().ok());
+        let has_gone_on = version.is_some_and(|version: u64| version > opened_at);
+        let is_over = is_complete || is_true("Failed");
+        if !is_over || has_gone_on {
             if matches!(wanted, Wanted::Only(_)) {
                 let why = "is left unfinished by an earlier run, and goes on with all its indexes: \
                            leave out --only-indexes";
@@ -193,17 +253,26 @@ pub(crate) async fn make_job(
             let mut spec = object(job)["spec"].take();
             // A run that was killed may have left it so.
             spec["suspend"] = json!(false);
-            if !says_otherwise(&spec, &old["spec"]) {
+            let changed = differences("spec", &spec, &old["spec"]);
+            // It may have ended by now: what was left to do was no more than to count.
+            if changed.is_empty() || is_over {
                 return Made::again(calls, old, note).await.map_err(refused);
             }
             note += ", with what its manifest says now";
             return match calls.merge(&path, &json!({"spec": spec})).await {
                 Ok(new) => Made::again(calls, new, note).await.map_err(refused),
-                Err(source) if source.is_invalid() => Err(unfit(format!(
-                    "is left unfinished by an earlier run, and its manifest now says what cannot \
-                     be changed on the way: {source}; go on with the manifest as it was, or begin \
-                     anew in another --data-dir"
-                ))),
+                Err(source) if source.is_invalid() => {
+                    // Of what has changed, some may be changed on the way.
+                    let told = source.to_string();
+                    let is_told = |it: &&Difference| told.contains(&format!("{}:", it.field()));
+                    let refused = changed.iter().find(is_told).or(changed.first());
+                    let what = refused.map_or(told.clone(), ToString::to_string);
+                    Err(unfit(format!(
+                        "is left unfinished by an earlier run, and its manifest now says what \
+                         cannot be changed on the way: {what}; go on with the manifest as it was, \
+                         or begin anew in another --data-dir"
+                    )))
+                }
                 Err(source) => Err(refused(source)),
             };
         }
@@ -211,8 +280,12 @@ pub(crate) async fn make_job(
         let has_grown = is_indexed(job) && u64::from(completions(job)) > before;
         if is_complete && matches!(wanted, Wanted::NotCompleted) && !has_grown {
             let mut note = format!("Job {name} is Complete: there is nothing to run again");
-            if says_otherwise(&object(job)["spec"], &old["spec"]) {
-                note += "; its manifest has changed since: leave out --retry-failed to run it anew";
+            let changed = differences("spec", &object(job)["spec"], &old["spec"]);
+            if let Some(what) = changed.first() {
+                note += &format!(
+                    "; its manifest has changed since: {what}; leave out --retry-failed to run it \
+                     anew"
+                );
             }
             return Made::again(calls, old, note).await.map_err(refused);
         }

@@ -6,26 +6,21 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use futures_util::{AsyncBufRead, AsyncBufReadExt};
-use http::Request;
+use futures_util::AsyncBufRead;
 use kube::Client;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::{Semaphore, oneshot, watch};
 use tokio::time::sleep;
 
 use super::screen::Screen;
-use crate::log_lines;
+use crate::log_lines::{self, Line, MAX_WAITING_LINES, Part, open_path, read_line};
 use crate::pod_sight::{PodSight, Stage};
 use crate::printable::{MAX_MESSAGE_CHARS, printable};
 use crate::recent::Recent;
-
-/// Lines on their way; what waits stays in the log files.
-const MAX_WAITING: usize = 256;
-
-/// The longest line that is held; a longer one is shown in pieces.
-const MAX_LINE_BYTES: usize = 64 << 10;
+use crate::spool::Patience;
 
 /// How many logs are read at once: twice as many as Pods run at once, if nobody says otherwise.
 const MAX_FOLLOWED: usize = 2_000;
@@ -42,13 +37,22 @@ const MAX_SPANS: usize = 4;
 
 /// Follows the logs of containers as they begin.
 pub(crate) struct JobLogs {
-    /// The Pods that have not ended, and of each container the number of its next run.
-    begun: HashMap<String, HashMap<String, Begun>>,
+    /// The Pods that have not ended.
+    begun: HashMap<String, BegunPod>,
     /// The Pods that have ended: nothing of them begins any more.
     over: Recent,
     runs: Sender<Run>,
     screen: Screen,
+    is_full: watch::Receiver<bool>,
     is_left_out_told: bool,
+}
+
+#[derive(Default)]
+struct BegunPod {
+    /// Of each container the number of its next run.
+    containers: HashMap<String, Begun>,
+    /// Whether it has ended, for those who read what it has printed.
+    is_over: Arc<AtomicBool>,
 }
 
 #[derive(Default)]
@@ -59,14 +63,18 @@ struct Begun {
 }
 
 impl JobLogs {
-    /// And where the lines come from.
-    pub(crate) fn new(client: Client, screen: Screen) -> (Self, Receiver<Vec<u8>>) {
-        let (lines, received) = channel(MAX_WAITING);
+    /// And where the lines come from. Whether there is room for them is told by `is_full`.
+    pub(crate) fn new(
+        client: Client,
+        screen: Screen,
+        is_full: watch::Receiver<bool>,
+    ) -> (Self, Receiver<Line>) {
+        let (lines, received) = channel(MAX_WAITING_LINES);
         let (runs, wanted) = channel(MAX_QUEUED);
         tokio::spawn(follow_all(client, wanted, lines, screen.clone()));
         let begun = HashMap::new();
         let over = Recent::default();
-        (JobLogs { begun, over, runs, screen, is_left_out_told: false }, received)
+        (JobLogs { begun, over, runs, screen, is_full, is_left_out_told: false }, received)
     }
 
     /// Leaves out what a Pod has printed that had ended before.
@@ -77,7 +85,7 @@ impl JobLogs {
     /// A Pod of a Job was seen, or was seen for the last time.
     pub(crate) fn observe(&mut self, pod: &PodSight, is_gone: bool, title: &str) {
         if is_gone {
-            self.begun.remove(pod.uid());
+            self.forget(pod);
             self.over.remove(pod.uid());
             return;
         }
@@ -86,14 +94,16 @@ impl JobLogs {
         }
         for (container, number) in pod.begun_containers() {
             let of_pod = self.begun.entry(pod.uid().to_owned()).or_default();
-            let begun = of_pod.entry(container.to_owned()).or_default();
+            let begun = of_pod.containers.entry(container.to_owned()).or_default();
             if begun.next_run > number {
                 continue;
             }
             begun.next_run = number + 1;
             let (read, after) = oneshot::channel();
             let before = begun.before.replace(after);
-            let run = Run::new(pod, container, title, before, read);
+            let patience =
+                Patience { is_full: self.is_full.clone(), is_over: of_pod.is_over.clone() };
+            let run = Run::new(pod, (container, number), title, before, read, patience);
             if self.runs.try_send(run).is_err() && !self.is_left_out_told {
                 self.is_left_out_told = true;
                 let text = "what some Pods print is left out here, as it is read too slowly\n";
@@ -101,8 +111,15 @@ impl JobLogs {
             }
         }
         if matches!(pod.stage(), Stage::Succeeded | Stage::Failed) {
-            self.begun.remove(pod.uid());
+            self.forget(pod);
             self.over.insert(pod.uid());
+        }
+    }
+
+    /// Nothing of it begins any more.
+    fn forget(&mut self, pod: &PodSight) {
+        if let Some(begun) = self.begun.remove(pod.uid()) {
+            begun.is_over.store(true, Ordering::Relaxed);
         }
     }
 }
@@ -111,7 +128,7 @@ impl JobLogs {
 async fn follow_all(
     client: Client,
     mut wanted: Receiver<Run>,
-    lines: Sender<Vec<u8>>,
+    lines: Sender<Line>,
     screen: Screen,
 ) {
     let places = Arc::new(Semaphore::new(MAX_FOLLOWED));
@@ -128,10 +145,12 @@ async fn follow_all(
 /// A run of a container.
 struct Run {
     path: String,
+    /// That of the run before, if there may be one.
+    previous: Option<String>,
     prefix: String,
-    may_restart: bool,
     before: Option<oneshot::Receiver<Spans>>,
     read: oneshot::Sender<Spans>,
+    patience: Patience,
 }
 
 /// Why a log was not read to its end.
@@ -145,40 +164,38 @@ enum Cut {
 impl Run {
     fn new(
         pod: &PodSight,
-        container: &str,
+        (container, number): (&str, u32),
         title: &str,
         before: Option<oneshot::Receiver<Spans>>,
         read: oneshot::Sender<Spans>,
+        patience: Patience,
     ) -> Self {
-        let (namespace, name) = (pod.namespace(), pod.name());
         let prefix = log_lines::prefix(title, pod, pod.has_several().then_some(container));
-        let path = format!(
-            "/api/v1/namespaces/{namespace}/pods/{name}/log?timestamps=true&container={container}"
-        );
-        Run { path, prefix, may_restart: pod.may_restart(), before, read }
+        let path = |number: u32, follows: bool| {
+            let part = Part { follows, run: Some(number), has_timestamps: true, ..Part::default() };
+            log_lines::path(pod, container, part)
+        };
+        let previous = number.checked_sub(1).map(|number| path(number, false));
+        Run { path: path(number, true), previous, prefix, before, read, patience }
     }
 
-    async fn follow(self, client: &Client, lines: &Sender<Vec<u8>>, screen: &Screen) {
-        let Run { path, prefix, may_restart, before, read } = self;
+    async fn follow(self, client: &Client, lines: &Sender<Line>, screen: &Screen) {
+        let Run { path, previous, prefix, before, read, mut patience } = self;
         let mut spans = match before {
             Some(before) => before.await.unwrap_or_default(),
             None => Spans::default(),
         };
-        // There may be none.
-        let previous = may_restart.then(|| format!("{path}&previous=true"));
-        let path = format!("{path}&follow=true");
         let mut pause = FIRST_PAUSE;
         for number in 1..=MAX_TRIES {
             let read = async {
-                // From here on it is known which run that is, and the one before comes before it:
-                // the next may begin at any time.
-                let log = open(client, &path).await?;
+                // Both are open before either is read: with every new run an old one goes.
+                let log = open_path(client, &path).await.map_err(Cut::Failed)?;
                 if let Some(previous) = &previous
-                    && let Ok(log) = open(client, previous).await
+                    && let Ok(log) = open_path(client, previous).await
                 {
-                    let _ = copy(log, &prefix, lines, &mut spans).await;
+                    let _ = copy(log, &prefix, lines, &mut spans, &mut patience).await;
                 }
-                copy(log, &prefix, lines, &mut spans).await
+                copy(log, &prefix, lines, &mut spans, &mut patience).await
             };
             let why = match read.await {
                 Ok(()) => break,
@@ -222,42 +239,32 @@ impl Spans {
     }
 }
 
-async fn open(client: &Client, path: &str) -> Result<impl AsyncBufRead, Cut> {
-    let request = Request::get(path).body(Vec::new()).expect("the path is one");
-    client.request_stream(request).await.map_err(Cut::Failed)
-}
-
 /// Passes on the lines of a log that were not read before.
 async fn copy(
     log: impl AsyncBufRead,
     prefix: &str,
-    lines: &Sender<Vec<u8>>,
+    lines: &Sender<Line>,
     spans: &mut Spans,
+    patience: &mut Patience,
 ) -> Result<(), Cut> {
     let mut log = std::pin::pin!(log);
     let mut text = LogText { prefix, before: spans, read: None, is_within: false, is_known: false };
     let mut line = Vec::new();
     let cut = loop {
-        let piece = match log.fill_buf().await {
-            Ok([]) => break Ok(()),
-            Ok(piece) => piece,
-            Err(error) => break Err(Cut::Broken(error)),
-        };
-        let end = piece.iter().position(|byte| *byte == b'\n');
-        let room = MAX_LINE_BYTES.saturating_sub(line.len()).max(1);
-        let taken = end.map_or(piece.len(), |end| end + 1).min(room);
-        line.extend_from_slice(&piece[..taken]);
-        log.consume_unpin(taken);
-        let is_ready = line.last() == Some(&b'\n') || line.len() >= MAX_LINE_BYTES;
-        if is_ready && let Some(shown) = text.take(&mut line) {
+        let read = read_line(&mut log, &mut line).await;
+        if let Some(shown) =
+            Some(&line).filter(|line| !line.is_empty()).and_then(|it| text.take(it))
+        {
+            let mut shown = shown;
+            shown.is_needed = patience.wait().await;
             lines.send(shown).await.map_err(|_| Cut::Unwanted)?;
         }
+        match read {
+            Ok(true) => {}
+            Ok(false) => break Ok(()),
+            Err(error) => break Err(Cut::Broken(error)),
+        }
     };
-    if !line.is_empty()
-        && let Some(shown) = text.take(&mut line)
-    {
-        lines.send(shown).await.map_err(|_| Cut::Unwanted)?;
-    }
     let read = text.read;
     spans.add(read);
     cut
@@ -276,9 +283,8 @@ struct LogText<'a> {
 
 impl LogText<'_> {
     /// What is shown of a line or of a piece of one; nothing if that was before.
-    fn take(&mut self, line: &mut Vec<u8>) -> Option<Vec<u8>> {
-        let line = std::mem::take(line);
-        let mut text = line.as_slice();
+    fn take(&mut self, line: &[u8]) -> Option<Line> {
+        let mut text = line;
         if !self.is_within
             && let Some(end) = line.iter().position(|byte| *byte == b' ')
         {
@@ -295,10 +301,9 @@ impl LogText<'_> {
         if self.is_known {
             return None;
         }
-        let mut shown = self.prefix.as_bytes().to_vec();
-        shown.extend_from_slice(text);
+        let mut shown = Line::new(self.prefix, text);
         if !is_whole {
-            shown.push(b'\n');
+            shown.text.push(b'\n');
         }
         Some(shown)
     }
@@ -323,11 +328,11 @@ mod tests {
         let mut shown = Vec::new();
         for second in 1..8 {
             // A line that is too long comes in two pieces.
-            let mut first = format!("{} line {second}", at(second)).into_bytes();
-            let mut second = b"and more\n".to_vec();
-            shown.extend([text.take(&mut first), text.take(&mut second)].into_iter().flatten());
+            let first = format!("{} line {second}", at(second)).into_bytes();
+            let pieces = [text.take(&first), text.take(b"and more\n")];
+            shown.extend(pieces.into_iter().flatten().flat_map(|line| line.text));
         }
-        let shown = String::from_utf8(shown.concat()).expect("it is text");
+        let shown = String::from_utf8(shown).expect("it is text");
         let numbers: Vec<&str> =
             shown.lines().filter_map(|line| line.strip_prefix("[a] line ")).collect();
         assert_eq!(numbers, ["1", "2", "6", "7"]);

@@ -3,17 +3,19 @@
 //! Jobs are checked as `stint check` does; the other kinds are left to the API server. What is
 //! wrong becomes text; nothing is printed here.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use k8s_openapi::api::batch::v1::Job;
 use serde_json::Value;
 use stint_api::advice::IMAGE_IGNORED;
-use stint_api::decode::{self, Node, NodeValue};
+use stint_api::decode;
 use stint_api::diagnostic::{CheckedDocument, DocumentKind, Span};
 use stint_api::feature_gates::FeatureGates;
 use stint_api::manifest::Checker;
 
+use super::origin::{Origin, items};
 use crate::input;
 use crate::printable::{MAX_MESSAGE_CHARS, printable};
 use crate::report::Report;
@@ -24,6 +26,7 @@ use crate::source::Source;
 pub(crate) struct Written<T> {
     /// The file and the document in it, for people.
     pub(crate) place: String,
+    pub(crate) origin: Origin,
     pub(crate) object: T,
 }
 
@@ -36,7 +39,7 @@ pub(crate) struct Manifests {
 }
 
 /// The kinds that a Job may use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Beside {
     Namespace,
     ServiceAccount,
@@ -99,7 +102,7 @@ pub(crate) fn read(
     };
     for input in input::find(files, recursive) {
         match input.and_then(|input| input::read(&input)) {
-            Ok(source) => reading.file(&source),
+            Ok(source) => reading.file(source),
             Err(error) => {
                 reading.is_wrong = true;
                 reading.said += &reading.report.input_error(&error);
@@ -125,10 +128,11 @@ struct Reading {
 }
 
 impl Reading {
-    fn file(&mut self, source: &Source) {
+    fn file(&mut self, source: Source) {
+        let source = Arc::new(source);
         let mut documents = Vec::new();
         self.checker.check(source.text(), |document| documents.push(document));
-        self.said += &self.report.diagnostics(source, &documents);
+        self.said += &self.report.diagnostics(&source, &documents);
         self.is_wrong |= documents.iter().any(|document| !document.is_valid());
         let has_others = documents.iter().any(|document| document.kind == DocumentKind::Other);
         let mut trees = if has_others { trees(source.text()) } else { HashMap::new() };
@@ -136,19 +140,21 @@ impl Reading {
             let line = source.position(document.span.start).line;
             let name = printable(source.name(), MAX_MESSAGE_CHARS);
             let place = format!("{name}:{line}, document {}", number + 1);
-            self.document(place, document, &mut trees);
+            let origin = Origin::new(source.clone(), document.span);
+            self.document(place, origin, document, &mut trees);
         }
     }
 
     fn document(
         &mut self,
         place: String,
+        origin: Origin,
         document: CheckedDocument,
         trees: &mut HashMap<Span, Value>,
     ) {
         match document.kind {
             DocumentKind::Job(Some(job)) => {
-                self.manifests.jobs.push(Written { place, object: *job });
+                self.manifests.jobs.push(Written { place, origin, object: *job });
             }
             DocumentKind::Job(None) | DocumentKind::Unreadable => {}
             DocumentKind::Other => {
@@ -157,7 +163,8 @@ impl Reading {
                 let value = trees.get(&document.span).cloned();
                 match (Beside::read(version, kind), value) {
                     (Some(beside), Some(value)) => {
-                        self.manifests.others.push(Written { place, object: (beside, value) });
+                        let object = (beside, value);
+                        self.manifests.others.push(Written { place, origin, object });
                     }
                     _ => {
                         let kind = printable(kind.unwrap_or("object without a kind"), 253);
@@ -173,13 +180,19 @@ impl Reading {
     }
 
     /// Two objects of one kind and name cannot be there at once; the checker sees only Jobs, and
-    /// those in one file.
+    /// those in one file. Files that each begin with the same Namespace or the like are common, so
+    /// that what is word for word the same is one object.
     fn refuse_twins(&mut self) {
-        let jobs = self.manifests.jobs.iter().map(|Written { place, object }| {
+        let mut known = HashSet::new();
+        self.manifests.others.retain(|Written { object: (beside, object), .. }| {
+            // Each one without a name is an object of its own.
+            object["metadata"]["name"].is_null() || known.insert((*beside, object.to_string()))
+        });
+        let jobs = self.manifests.jobs.iter().map(|Written { place, object, .. }| {
             let meta = &object.metadata;
             ("Job", meta.namespace.as_deref(), meta.name.as_deref(), place)
         });
-        let others = self.manifests.others.iter().map(|Written { place, object }| {
+        let others = self.manifests.others.iter().map(|Written { place, object, .. }| {
             let (beside, object) = object;
             let meta = &object["metadata"];
             (beside.name(), meta["namespace"].as_str(), meta["name"].as_str(), place)
@@ -222,11 +235,4 @@ fn trees(text: &str) -> HashMap<Span, Value> {
         trees.insert(document.span, root.to_json());
     }
     trees
-}
-
-fn items(node: &Node) -> &[Node] {
-    match node.get("items").map(|entry| &entry.value.value) {
-        Some(NodeValue::List(items)) => items,
-        _ => &[],
-    }
 }

@@ -4,7 +4,7 @@
 use std::fmt;
 
 use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::{Container, PodSpec, Volume};
+use k8s_openapi::api::core::v1::{Container, KeyToPath, PodSpec, Volume};
 use serde_json::Value;
 
 use super::manifests::Beside;
@@ -13,11 +13,20 @@ use super::manifests::Beside;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Need {
     /// Where the Job asks for it.
-    field: String,
+    pub(crate) field: String,
     pub(crate) kind: Beside,
     pub(crate) name: String,
-    /// What it must have.
-    key: Option<String>,
+    part: Part,
+}
+
+/// What of it is needed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Part {
+    Whole,
+    /// A key whose text becomes a variable, which bytes cannot.
+    Variable(String),
+    /// A key that becomes a file.
+    File(String),
 }
 
 impl Need {
@@ -25,27 +34,33 @@ impl Need {
     pub(crate) fn else_do(&self) -> &'static str {
         match self.kind {
             Beside::ServiceAccount => "take that out",
-            _ => "say optional: true there",
+            Beside::ConfigMap | Beside::Secret | Beside::Namespace | Beside::Service => {
+                "say optional: true there"
+            }
         }
     }
 
     /// Whether an object of that kind and name is what is needed.
     pub(crate) fn is_met_by(&self, object: &Value) -> bool {
-        let has = |key: &String| {
-            ["data", "binaryData"].iter().any(|field| !object[field][key.as_str()].is_null())
-        };
-        self.key.as_ref().is_none_or(has)
+        let has = |field: &str, key: &String| !object[field][key.as_str()].is_null();
+        match &self.part {
+            Part::Whole => true,
+            Part::Variable(key) => has("data", key),
+            Part::File(key) => has("data", key) || has("binaryData", key),
+        }
     }
 }
 
 impl fmt::Display for Need {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Need { field, kind, name, key } = self;
+        let Need { kind, name, part, .. } = self;
+        let verb = if *kind == Beside::ServiceAccount { "names" } else { "reads" };
         let kind = kind.name();
-        match key {
-            None if kind == "ServiceAccount" => write!(f, "{field} names the {kind} {name}"),
-            Some(key) => write!(f, "{field} reads the key {key} of the {kind} {name}"),
-            None => write!(f, "{field} reads the {kind} {name}"),
+        match part {
+            Part::Variable(key) | Part::File(key) => {
+                write!(f, "it {verb} the key {key} of the {kind} {name}")
+            }
+            Part::Whole => write!(f, "it {verb} the {kind} {name}"),
         }
     }
 }
@@ -68,14 +83,15 @@ pub(crate) fn of_job(job: &Job) -> Vec<Need> {
     let account = pod.service_account_name.as_deref().or(pod.service_account.as_deref());
     if let Some(name) = account.filter(|name| !["", "default"].contains(name)) {
         let field = format!("{POD}.serviceAccountName");
-        needs.add(field, Beside::ServiceAccount, name, None, None);
+        needs.add(field, Beside::ServiceAccount, name, Part::Whole, None);
     }
     needs.all
 }
 
-const POD: &str = "spec.template.spec";
+pub(crate) const POD: &str = "spec.template.spec";
 
-fn lists(pod: &PodSpec) -> [(String, &[Container]); 2] {
+/// The containers of a Pod with the fields that they are in, in the order in which they run.
+pub(crate) fn lists(pod: &PodSpec) -> [(String, &[Container]); 2] {
     let inits = pod.init_containers.as_deref().unwrap_or_default();
     [(format!("{POD}.initContainers"), inits), (format!("{POD}.containers"), &pod.containers)]
 }
@@ -86,17 +102,25 @@ struct Needs {
 }
 
 impl Needs {
-    fn add(
+    fn add(&mut self, field: String, kind: Beside, name: &str, part: Part, optional: Option<bool>) {
+        if optional != Some(true) {
+            self.all.push(Need { field, kind, name: name.to_owned(), part });
+        }
+    }
+
+    /// An object that becomes files: all of its keys, or those that are named.
+    fn of_files(
         &mut self,
-        field: String,
+        field: &str,
         kind: Beside,
         name: &str,
-        key: Option<&str>,
+        items: Option<&[KeyToPath]>,
         optional: Option<bool>,
     ) {
-        if optional != Some(true) {
-            let (name, key) = (name.to_owned(), key.map(str::to_owned));
-            self.all.push(Need { field, kind, name, key });
+        self.add(field.to_owned(), kind, name, Part::Whole, optional);
+        for (number, item) in items.unwrap_or_default().iter().enumerate() {
+            let field = format!("{field}.items[{number}]");
+            self.add(field, kind, name, Part::File(item.key.clone()), optional);
         }
     }
 
@@ -105,11 +129,11 @@ impl Needs {
             let field = format!("{field}.envFrom[{number}]");
             if let Some(it) = &source.config_map_ref {
                 let field = format!("{field}.configMapRef");
-                self.add(field, Beside::ConfigMap, &it.name, None, it.optional);
+                self.add(field, Beside::ConfigMap, &it.name, Part::Whole, it.optional);
             }
             if let Some(it) = &source.secret_ref {
                 let field = format!("{field}.secretRef");
-                self.add(field, Beside::Secret, &it.name, None, it.optional);
+                self.add(field, Beside::Secret, &it.name, Part::Whole, it.optional);
             }
         }
         for (number, variable) in container.env.iter().flatten().enumerate() {
@@ -117,11 +141,13 @@ impl Needs {
             let field = format!("{field}.env[{number}].valueFrom");
             if let Some(it) = &source.config_map_key_ref {
                 let field = format!("{field}.configMapKeyRef");
-                self.add(field, Beside::ConfigMap, &it.name, Some(&it.key), it.optional);
+                let key = Part::Variable(it.key.clone());
+                self.add(field, Beside::ConfigMap, &it.name, key, it.optional);
             }
             if let Some(it) = &source.secret_key_ref {
                 let field = format!("{field}.secretKeyRef");
-                self.add(field, Beside::Secret, &it.name, Some(&it.key), it.optional);
+                let key = Part::Variable(it.key.clone());
+                self.add(field, Beside::Secret, &it.name, key, it.optional);
             }
         }
     }
@@ -129,21 +155,23 @@ impl Needs {
     fn of_volume(&mut self, field: &str, volume: &Volume) {
         if let Some(it) = &volume.config_map {
             let field = format!("{field}.configMap");
-            self.add(field, Beside::ConfigMap, &it.name, None, it.optional);
+            self.of_files(&field, Beside::ConfigMap, &it.name, it.items.as_deref(), it.optional);
         }
         if let Some(it) = &volume.secret {
-            let name = it.secret_name.as_deref().unwrap_or_default();
-            self.add(format!("{field}.secret"), Beside::Secret, name, None, it.optional);
+            let (field, name) = (format!("{field}.secret"), it.secret_name.as_deref());
+            let name = name.unwrap_or_default();
+            self.of_files(&field, Beside::Secret, name, it.items.as_deref(), it.optional);
         }
         let projected = volume.projected.as_ref().and_then(|it| it.sources.as_ref());
         for (number, source) in projected.into_iter().flatten().enumerate() {
             let field = format!("{field}.projected.sources[{number}]");
             if let Some(it) = &source.config_map {
-                let field = format!("{field}.configMap");
-                self.add(field, Beside::ConfigMap, &it.name, None, it.optional);
+                let (field, items) = (format!("{field}.configMap"), it.items.as_deref());
+                self.of_files(&field, Beside::ConfigMap, &it.name, items, it.optional);
             }
             if let Some(it) = &source.secret {
-                self.add(format!("{field}.secret"), Beside::Secret, &it.name, None, it.optional);
+                let (field, items) = (format!("{field}.secret"), it.items.as_deref());
+                self.of_files(&field, Beside::Secret, &it.name, items, it.optional);
             }
         }
     }
@@ -166,33 +194,41 @@ mod tests {
                 "env": [{"name": "A", "value": "a"},
                     {"name": "B", "valueFrom": {"configMapKeyRef": {"name": "m", "key": "k"}}},
                     {"name": "C", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}}]}],
-            "volumes": [{"name": "v", "configMap": {"name": "m"}},
+            "volumes": [{"name": "v", "configMap": {"name": "m",
+                    "items": [{"key": "f", "path": "p"}]}},
                 {"name": "w", "secret": {"secretName": "s"}},
                 {"name": "x", "projected": {"sources": [{"configMap": {"name": "m"}},
                     {"secret": {"name": "s"}},
                     {"secret": {"name": "no", "optional": true}}]}}],
         }}}}))
         .expect("it is a Job");
-        let told: Vec<String> = of_job(&job).iter().map(ToString::to_string).collect();
+        let told: Vec<String> =
+            of_job(&job).iter().map(|it| format!("{} {it}", it.field)).collect();
         assert_eq!(
             told,
             [
-                "spec.template.spec.initContainers[0].envFrom[0].secretRef reads the Secret s",
-                "spec.template.spec.containers[0].envFrom[0].configMapRef reads the ConfigMap m",
-                "spec.template.spec.containers[0].env[1].valueFrom.configMapKeyRef reads the key k \
-                 of the ConfigMap m",
-                "spec.template.spec.containers[0].env[2].valueFrom.secretKeyRef reads the key k of \
+                "spec.template.spec.initContainers[0].envFrom[0].secretRef it reads the Secret s",
+                "spec.template.spec.containers[0].envFrom[0].configMapRef it reads the ConfigMap m",
+                "spec.template.spec.containers[0].env[1].valueFrom.configMapKeyRef it reads the \
+                 key k of the ConfigMap m",
+                "spec.template.spec.containers[0].env[2].valueFrom.secretKeyRef it reads the key k of \
                  the Secret s",
-                "spec.template.spec.volumes[0].configMap reads the ConfigMap m",
-                "spec.template.spec.volumes[1].secret reads the Secret s",
-                "spec.template.spec.volumes[2].projected.sources[0].configMap reads the ConfigMap m",
-                "spec.template.spec.volumes[2].projected.sources[1].secret reads the Secret s",
-                "spec.template.spec.serviceAccountName names the ServiceAccount who",
+                "spec.template.spec.volumes[0].configMap it reads the ConfigMap m",
+                "spec.template.spec.volumes[0].configMap.items[0] it reads the key f of the \
+                 ConfigMap m",
+                "spec.template.spec.volumes[1].secret it reads the Secret s",
+                "spec.template.spec.volumes[2].projected.sources[0].configMap it reads the ConfigMap m",
+                "spec.template.spec.volumes[2].projected.sources[1].secret it reads the Secret s",
+                "spec.template.spec.serviceAccountName it names the ServiceAccount who",
             ]
         );
-        let with_key = &of_job(&job)[2];
-        assert!(with_key.is_met_by(&json!({"data": {"k": ""}})));
-        assert!(with_key.is_met_by(&json!({"binaryData": {"k": "AA=="}})));
-        assert!(!with_key.is_met_by(&json!({"data": {"l": ""}})));
+        let [variable, file] = [2, 5].map(|number| of_job(&job)[number].clone());
+        let text = json!({"data": {"k": "", "f": ""}});
+        assert!(variable.is_met_by(&text) && file.is_met_by(&text));
+        // Bytes become a file, and no variable.
+        let bytes = json!({"binaryData": {"k": "AA==", "f": "AA=="}});
+        assert!(!variable.is_met_by(&bytes) && file.is_met_by(&bytes));
+        let other = json!({"data": {"l": ""}});
+        assert!(!variable.is_met_by(&other) && !file.is_met_by(&other));
     }
 }

@@ -51,12 +51,14 @@ pub(crate) fn left_out(job: &Job, wanted: &IndexSet) -> Result<IndexSet, String>
             .to_owned());
     }
     let completions = completions(job);
-    match wanted.last() {
-        Some(last) if last >= completions => Err(format!(
-            "has the indexes 0 to {}, and --only-indexes asks for {last}",
-            completions.saturating_sub(1)
-        )),
-        _ => Ok(wanted.complement(completions)),
+    match (completions.checked_sub(1), wanted.last()) {
+        (None, Some(_)) => Err("has spec.completions: 0, so that there is no index to run: leave \
+                                out --only-indexes, or raise it"
+            .to_owned()),
+        (Some(last), Some(asked)) if asked > last => {
+            Err(format!("has the indexes 0 to {last}, and --only-indexes asks for {asked}"))
+        }
+        (_, _) => Ok(wanted.complement(completions)),
     }
 }
 
@@ -101,7 +103,9 @@ mod tests {
         };
         let left = left_out(&spec(10, "Indexed"), &wanted).map(|set| set.to_string());
         assert_eq!(left.as_deref(), Ok("0-2,4-6"));
-        assert!(left_out(&spec(9, "Indexed"), &wanted).is_err());
+        let refused = |completions| left_out(&spec(completions, "Indexed"), &wanted).unwrap_err();
+        assert_eq!(refused(9), "has the indexes 0 to 8, and --only-indexes asks for 9");
+        assert!(refused(0).starts_with("has spec.completions: 0, so that there is no index"));
         assert!(left_out(&spec(10, "NonIndexed"), &wanted).is_err());
     }
 }

@@ -1,6 +1,7 @@
 //! Where a run keeps its objects and logs, and what is left of them.
 
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use stint_local::Storage;
@@ -21,21 +22,41 @@ pub(crate) enum Place {
     Temporary(Temporary),
 }
 
+/// How much room there must be: for the files that one Pod has at its start.
+const LEAST_ROOM_BYTES: usize = 64 << 10;
+
+/// Sees to it that something can be written, before anything else would fail for that.
+fn try_room(folder: &Path, option: &'static str) -> Result<(), PlaceError> {
+    let written = tempfile::tempfile_in(folder)
+        .and_then(|mut file| file.write_all(&[0; LEAST_ROOM_BYTES]).and_then(|()| file.flush()));
+    written.map_err(|source| PlaceError::NoRoom { path: folder.to_owned(), source, option })
+}
+
 impl Place {
     /// The data folder, or else a temporary one.
     pub(crate) fn choose(data: Option<&Path>) -> Result<Self, PlaceError> {
-        let Some(data) = data else { return Ok(Place::Temporary(Temporary::new()?)) };
+        let Some(data) = data else {
+            let folder = Temporary::new()?;
+            try_room(folder.path(), "TMPDIR")?;
+            return Ok(Place::Temporary(folder));
+        };
         let lock = take_folder(data)?;
         let folder = std::path::absolute(data).unwrap_or_else(|_| data.to_owned());
+        try_room(&folder, "--data-dir")?;
         Ok(Place::Data { folder, _lock: lock })
+    }
+
+    /// Where everything is.
+    pub(crate) fn folder(&self) -> &Path {
+        match self {
+            Place::Data { folder, .. } => folder,
+            Place::Temporary(folder) => folder.path(),
+        }
     }
 
     /// Where the node is.
     pub(crate) fn pods(&self) -> PathBuf {
-        match self {
-            Place::Data { folder, .. } => folder.join(PODS),
-            Place::Temporary(folder) => folder.path().join(PODS),
-        }
+        self.folder().join(PODS)
     }
 
     /// Where objects are.

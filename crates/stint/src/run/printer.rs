@@ -1,7 +1,8 @@
 //! Writes what containers print. Whoever reads that may be slow, or may not read at all: so a
-//! thread of its own writes. What is not written stays in the log files until there is room.
+//! thread of its own writes. What is not written waits in a spool until there is room.
 
 use std::io::{self, IsTerminal, Write};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
@@ -10,6 +11,10 @@ use indicatif::MultiProgress;
 use tokio::sync::mpsc::Receiver;
 use tokio::sync::watch;
 use tokio::time::timeout;
+
+use super::screen::Screen;
+use crate::log_lines::Line;
+use crate::spool::{Spool, told_lost};
 
 /// How many lines are written at once.
 const BATCH: usize = 64;
@@ -34,28 +39,39 @@ enum State {
 }
 
 impl Printer {
-    /// Writes lines to standard output, or else to standard error; `bars` are on the terminal, if
-    /// there are any.
+    /// Writes lines to standard output, or else to standard error; those that wait are in `folder`
+    /// meanwhile, `bars` are on the terminal, if there are any, and what had to be left out is told
+    /// on `screen`.
     pub(crate) fn start(
-        mut lines: Receiver<Vec<u8>>,
+        lines: Receiver<Line>,
+        is_full: watch::Sender<bool>,
+        folder: PathBuf,
         to_stderr: bool,
         bars: Option<MultiProgress>,
+        screen: Screen,
     ) -> io::Result<Self> {
+        let lines = Spool::start(lines, is_full, folder)?;
         let bars = bars.filter(|_| to_stderr || io::stdout().is_terminal());
         let (sender, state) = watch::channel(State::Idle);
         let error: Arc<Mutex<Option<io::Error>>> = Arc::default();
         let seen = error.clone();
         let write = move || {
-            let mut batch = Vec::new();
-            while lines.blocking_recv_many(&mut batch, BATCH) > 0 {
-                let text = batch.concat();
-                batch.clear();
+            loop {
+                let batch = lines.take(BATCH);
+                for (whose, bytes) in lines.take_lost() {
+                    screen.say(told_lost(&whose, bytes));
+                }
+                if batch.is_empty() {
+                    break;
+                }
+                let text: Vec<u8> = batch.into_iter().flat_map(|line| line.text).collect();
                 sender.send_replace(State::Writing);
                 let put = match &bars {
                     Some(bars) => bars.suspend(|| put(&text, to_stderr)),
                     None => put(&text, to_stderr),
                 };
-                // The others are still tried: there may be room again.
+                // The others are still tried: there may be room again. If nobody listens any
+                // more, as behind `head`, that is no reason to stop either.
                 if let Err(error) = put {
                     seen.lock().expect("nobody panics here").get_or_insert(error);
                 }
@@ -92,16 +108,11 @@ impl Printer {
 }
 
 fn put(text: &[u8], to_stderr: bool) -> io::Result<()> {
-    let written = match to_stderr {
+    match to_stderr {
         true => io::stderr().lock().write_all(text),
         false => {
             let mut out = io::stdout().lock();
             out.write_all(text).and_then(|()| out.flush())
         }
-    };
-    match written {
-        // Nobody is listening any more, as behind `head`; that is no reason to stop.
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        written => written,
     }
 }

@@ -32,6 +32,7 @@ pub(crate) enum Logs {
 pub(crate) fn of_job(job: &JobProgress, tails: &[Tail], painter: Painter, now: Instant) -> String {
     let mut text = job_text::headline(job, &words::time(job.elapsed(now)), painter);
     text += &job_text::count_rows(job);
+    text += &job_text::alike_row(job);
     if job.slowest().len() > 1 {
         text += &job_text::row("slowest", &timed(job.slowest()));
     }
@@ -144,13 +145,15 @@ mod tests {
             times: 2,
             uid: "p".to_owned(),
             goes_on: false,
+            run: None,
+            ran: None,
         };
         let tails = [(failure, vec!["oh \u{1b}[2Jno".to_owned()])];
         let text = of_job(&progress.jobs()[0], &tails, Painter::new(false), now);
         let expected = "\
 work: Failed after 0.00s: FailedIndexes: Job has failed indexes
   completed  1 of 3: 3
-  failed     1: 2
+  failed     1 index: 2
   left out   1: 0: counted as completed before this run
   Pods       1 succeeded, 2 failed
   index 2 failed in container main, 2 times: exit code 1

@@ -30,10 +30,15 @@ fn containers(job: &Job) -> impl Iterator<Item = &Container> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use serde_json::{Value, json};
+    use stint_api::diagnostic::Span;
 
     use super::super::manifests::Written;
+    use super::super::origin::Origin;
     use super::*;
+    use crate::source::Source;
 
     #[test]
     fn only_what_is_asked_for_is_noted() {
@@ -41,7 +46,9 @@ mod tests {
         let of = |container: Value| {
             let job = json!({"spec": {"template": {"spec": {"containers": [container]}}}});
             let object = serde_json::from_value(job).expect("it is a Job");
-            let jobs = vec![Written { place: String::new(), object }];
+            let source = Arc::new(Source::new("", String::new()));
+            let origin = Origin::new(source, Span::default());
+            let jobs = vec![Written { place: String::new(), origin, object }];
             notes(&Manifests { jobs, others: Vec::new() }, &machine).len()
         };
         assert_eq!(of(json!({"name": "a"})), 0);

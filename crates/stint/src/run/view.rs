@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::screen::Screen;
-use crate::printable::{MAX_MESSAGE_CHARS, printable};
+use crate::printable::{MAX_MESSAGE_CHARS, printable, printable_ends};
 use crate::progress::{Change, Progress};
 use crate::words::{self, Counts};
 
@@ -42,7 +42,7 @@ impl Layout {
     fn of(columns: u16) -> Self {
         match columns {
             0..60 => Layout { title: 10, bar: 0, is_short: true },
-            60..120 => Layout { title: 20, bar: 8, is_short: true },
+            60..120 => Layout { title: 20, bar: 6, is_short: true },
             120.. => Layout { title: 30, bar: 16, is_short: false },
         }
     }
@@ -161,7 +161,7 @@ impl Live {
             .map(|job| {
                 let bar = all.add(ProgressBar::new(job.counts().total.unwrap_or(0)));
                 bar.set_style(style(&layout.template()).progress_chars("=> "));
-                bar.set_prefix(format!("{:<width$}", printable(&job.title, layout.title)));
+                bar.set_prefix(format!("{:<width$}", printable_ends(&job.title, layout.title)));
                 bar
             })
             .collect();
@@ -189,14 +189,14 @@ impl Live {
         let hidden = progress.jobs().len().saturating_sub(jobs.len());
         let rest = (hidden > 0).then(|| format!("… and {hidden} more Jobs"));
         let latest = progress.latest_failure().map(|(job, failure)| {
-            let (title, what) = (printable(&job.title, 30), failure.what());
+            let (title, what) = (printable_ends(&job.title, 30), failure.what());
             let why = printable(&failure.why, MAX_TAIL_CHARS);
             format!("{title}: {what} failed: {why}")
         });
         let waits = progress.jobs().iter().find_map(|job| {
             let waits = job.waits()?;
             let why = printable(&waits.why, MAX_MESSAGE_CHARS);
-            Some(format!("{}: {} waits: {why}", printable(&job.title, 30), waits.what))
+            Some(format!("{}: {} waits: {why}", printable_ends(&job.title, 30), waits.what))
         });
         let lines: Vec<String> = waits.into_iter().chain(latest).chain(rest).collect();
         let failure = lines.join("; ");
@@ -294,6 +294,7 @@ mod tests {
 
     use super::*;
     use crate::progress::Failure;
+    use crate::words::Counted;
 
     fn progress(now: Instant) -> Progress {
         let job: Job = serde_json::from_value(json!({
@@ -322,10 +323,18 @@ mod tests {
 
     #[test]
     fn narrow_terminals_have_room_for_what_matters() {
-        let counts =
-            Counts { total: Some(5000), done: 1234, failed: 12, running: 32, waiting: Some(3722) };
+        let counts = Counts {
+            total: Some(5000),
+            done: 1234,
+            failed: 12,
+            counted: Counted::Indexes,
+            running: 32,
+            waiting: Some(3722),
+        };
         let pace = words::pace(&counts, Duration::from_secs(10)).expect("some are done");
-        for (columns, needs) in [(40, "1234/5000, 12 failed"), (80, &*pace), (120, "32 running")] {
+        for (columns, needs) in
+            [(40, "1234/5000, 12 indexes failed"), (80, &*pace), (120, "32 running")]
+        {
             let layout = Layout::of(columns);
             let around = layout.title + 1 + if layout.bar == 0 { 0 } else { layout.bar + 3 };
             let message = format!("{}, {pace}", layout.counts(&counts));
@@ -349,6 +358,8 @@ mod tests {
             times: 1,
             uid: "u".to_owned(),
             goes_on: false,
+            run: None,
+            ran: None,
         };
         let change = Change::PodFailed { job: 0, failure };
         let told: Vec<String> =

@@ -81,6 +81,7 @@ impl<'p> Page<'p> {
         goes_on: Option<&str>,
     ) -> String {
         let mut text = self.headline(painter, now) + &job_text::count_rows(self.job());
+        text += &job_text::alike_row(self.job());
         let restarts: u64 = self.pods.iter().map(PodSight::restarts).sum();
         if restarts > 0 {
             text += &job_text::row("restarts", &format!("{restarts} of containers"));
@@ -150,6 +151,12 @@ impl<'p> Page<'p> {
         match state {
             _ if !failed.is_empty() => logs(&format!(" --index {failed}")),
             State::Failed | State::Failing | State::Complete => logs(""),
+            // Those that run may make room for the others; here nobody does.
+            State::Waiting if self.pods.iter().any(PodSight::is_unschedulable) => format!(
+                "next: it runs when a node has what its Pods ask for; if none ever will, delete \
+                 {name}, ask for less (resources.requests, nodeSelector, affinity) and create it \
+                 again\n"
+            ),
             State::Running | State::Completing => logs(" -f"),
             State::Suspended => {
                 "next: it starts when its spec.suspend is set to false\n".to_owned()
@@ -259,7 +266,7 @@ mod tests {
         let now = "2026-01-01T00:01:00Z".parse().expect("a time");
         let text = page.text(&tails, Painter::new(false), now, " -n here", None);
         let expected = "\
-work: Running for 1m00s: 1 of 5 done, 3 failed, 1 running, 3 waiting
+work: Running for 1m00s: 1 of 5 done, 3 Pods failed, 1 running, 3 waiting
   completed  1 of 5: 2
   Pods       1 succeeded, 3 failed; 1 retry
   running    index 3 on no\\u{1b}de for 50s: Pod work-3-e

@@ -6,7 +6,7 @@ use stint_api::index_set::IndexSet;
 
 use crate::color::Style;
 use crate::progress::completions;
-use crate::words::Counts;
+use crate::words::{Counted, Counts};
 
 /// Where a Job is on its way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,15 +98,16 @@ pub(crate) fn counts(job: &Job) -> Counts {
     let total = spec.and_then(|spec| spec.completions).map(|_| u64::from(completions(job)));
     let done = count(status.and_then(|status| status.succeeded));
     let by_index = spec.is_some_and(|spec| spec.backoff_limit_per_index.is_some());
-    let failed = match by_index {
-        true => {
+    let counted = if by_index { Counted::Indexes } else { Counted::Pods };
+    let failed = match counted {
+        Counted::Indexes => {
             let text = status.and_then(|status| status.failed_indexes.as_deref());
             IndexSet::parse_lenient(text.unwrap_or(""), completions(job)).count()
         }
-        false => count(status.and_then(|status| status.failed)),
+        Counted::Pods => count(status.and_then(|status| status.failed)),
     };
     if State::of(job).is_end() {
-        return Counts { total, done, failed, running: 0, waiting: None };
+        return Counts { total, done, failed, counted, running: 0, waiting: None };
     }
     let running = running(job);
     let given_up = if by_index { failed } else { 0 };
@@ -114,7 +115,7 @@ pub(crate) fn counts(job: &Job) -> Counts {
         Some(total) => total.saturating_sub(done + running + given_up),
         None => count(status.and_then(|status| status.active)).saturating_sub(running),
     };
-    Counts { total, done, failed, running, waiting: Some(waiting) }
+    Counts { total, done, failed, counted, running, waiting: Some(waiting) }
 }
 
 /// How long it took, or has taken so far.
@@ -207,13 +208,20 @@ mod tests {
             json!({"completions": 8}),
             json!({"succeeded": 3, "failed": 2, "active": 2, "ready": 1}),
         );
-        let expected = Counts { total: Some(8), done: 3, failed: 2, running: 1, waiting: Some(4) };
+        let expected = Counts {
+            total: Some(8),
+            done: 3,
+            failed: 2,
+            counted: Counted::Pods,
+            running: 1,
+            waiting: Some(4),
+        };
         assert_eq!(counts(&plain), expected);
         let by_index = job(
             json!({"completions": 8, "backoffLimitPerIndex": 1}),
             json!({"succeeded": 3, "failed": 5, "failedIndexes": "1,2", "active": 2, "ready": 1}),
         );
-        let expected = Counts { total: Some(8), done: 3, failed: 2, running: 1, waiting: Some(2) };
+        let expected = Counts { counted: Counted::Indexes, waiting: Some(2), ..expected };
         assert_eq!(counts(&by_index), expected);
         let queue = job(json!({"parallelism": 4}), json!({"active": 4, "ready": 1}));
         assert_eq!((counts(&queue).total, counts(&queue).waiting), (None, Some(3)));

@@ -12,11 +12,11 @@ use tokio::sync::mpsc::channel;
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::output::write;
 use super::state::State;
 use super::table::{Row, Table};
 use crate::away::Away;
 use crate::calls::{Seen, watch_jobs};
+use crate::stdout::write;
 
 /// How often changes are shown: a Job of many Pods changes all the time.
 const TICK: Duration = Duration::from_millis(500);
@@ -40,8 +40,6 @@ pub(crate) enum Watched {
     Ended,
     /// It is gone.
     Gone,
-    /// Whoever read it has left.
-    Left,
 }
 
 /// Shows the Jobs of a list as they change, after those that are there now. If there is one Job
@@ -58,9 +56,7 @@ pub(crate) async fn watch(
     let text: String = std::iter::once(table.head(&rows))
         .chain(rows.iter().map(|row| table.row(row)).collect::<Vec<_>>())
         .collect();
-    if !write(&text)? {
-        return Ok(Watched::Left);
-    }
+    write(&text)?;
     if uid.is_some() && jobs.iter().any(|job| State::of(job).is_end()) {
         return Ok(Watched::Ended);
     }
@@ -98,8 +94,8 @@ pub(crate) async fn watch(
         }
         // The first tick comes at once, and each one after it when there was time for changes.
         let is_time = end.is_some() || changes.last_shown.is_none_or(|it| it.elapsed() >= TICK);
-        if is_time && !write(&changes.take(table))? {
-            return Ok(Watched::Left);
+        if is_time {
+            write(&changes.take(table))?;
         }
         if let Some(end) = end {
             return Ok(end);

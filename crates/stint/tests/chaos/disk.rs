@@ -160,6 +160,53 @@ fn nothing_begins_on_a_disk_that_is_full_already() {
         assert_eq!(ended.stdout, "3\n3\n", "{ended:?}");
         assert_eq!(ended.stderr.matches("error: ").count(), 2, "{}", ended.stderr);
         assert_eq!(ended.stderr.matches(NO_ROOM).count(), 2, "{}", ended.stderr);
+        let said = format!("error: cannot write in {}/data: {NO_ROOM}", disk.display());
+        assert!(ended.stderr.contains(&said), "{said}: {}", ended.stderr);
+        assert!(ended.stderr.contains("choose another place with --data-dir"), "{}", ended.stderr);
+    });
+}
+
+#[test]
+fn a_run_without_room_for_temporary_files_says_where_at_once() {
+    as_everybody(|home| {
+        let disk = home.folder("disk");
+        let file = home.file("job.yaml", &job(home, "never", 1, "", "true"));
+        let full = "program=$1 disk=$2 file=$3
+            mkdir $disk/tmp; dd if=/dev/zero of=$disk/ballast bs=4096 2>/dev/null
+            TMPDIR=$disk/tmp \"$program\" run --timeout 3s $file; echo $?; ls $disk/tmp";
+        let mut command = on_a_small_disk(home, &disk, "sh");
+        command.args(["-c", full, "sh"]).arg(home.program()).args([&disk, &file]);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let ended = ended(command.spawn().expect("it starts"));
+        assert_eq!(ended.stdout, "3\n", "nothing is left, either: {ended:?}");
+        let said = format!("error: cannot write in {}/tmp/stint-", disk.display());
+        assert!(ended.stderr.contains(&said), "{said}: {}", ended.stderr);
+        assert!(ended.stderr.contains(NO_ROOM), "{}", ended.stderr);
+        assert!(ended.stderr.contains("choose another place with TMPDIR"), "{}", ended.stderr);
+    });
+}
+
+#[test]
+fn a_run_that_cannot_keep_its_jobs_does_not_blame_their_manifest() {
+    as_everybody(|home| {
+        let disk = home.folder("disk");
+        // Larger than what is left of the disk.
+        let large = format!("{LARGE}data: {{a: {}}}}}\n---\n", "a".repeat(900 << 10));
+        let manifest = large + &job(home, "never", 1, "", "true");
+        let file = home.file("job.yaml", &manifest);
+        let full = "program=$1 disk=$2 file=$3
+            dd if=/dev/zero of=$disk/ballast bs=1024 count=3400 2>/dev/null
+            \"$program\" run --data-dir $disk/data $file; echo $?";
+        let mut command = on_a_small_disk(home, &disk, "sh");
+        command.args(["-c", full, "sh"]).arg(home.program()).args([&disk, &file]);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let ended = ended(command.spawn().expect("it starts"));
+        assert_eq!(ended.stdout, "3\n", "{ended:?}");
+        let said = format!("error: cannot keep Jobs in {}/data: ", disk.display());
+        let line = ended.stderr.lines().find(|line| line.starts_with(&said));
+        let is_told = |line: &str| line.contains(NO_ROOM) && line.contains("--data-dir");
+        assert!(line.is_some_and(is_told), "{}", ended.stderr);
+        assert!(!ended.stderr.contains("job.yaml"), "{}", ended.stderr);
     });
 }
 
@@ -167,16 +214,22 @@ fn nothing_begins_on_a_disk_that_is_full_already() {
 fn a_run_that_has_no_room_for_its_pods_says_what_they_wait_for() {
     as_everybody(|home| {
         let disk = home.folder("disk");
-        let file = home.file("job.yaml", &job(home, "never", 1, "", "true"));
-        let full = "program=$1 disk=$2 file=$3
-            mkdir $disk/tmp; dd if=/dev/zero of=$disk/ballast bs=4096 2>/dev/null
-            TMPDIR=$disk/tmp \"$program\" run --timeout 3s $file; echo $?";
+        // The first fills the disk as long as it runs; the second fails, and has no room to be
+        // tried again.
+        let script = format!(
+            "[ $JOB_COMPLETION_INDEX = 0 ] || exit 1
+             while :; do cat /dev/zero >> {}/ballast; sleep 0.05; done 2>/dev/null",
+            disk.display()
+        );
+        let file = home.file("job.yaml", &job(home, "never", 2, "  parallelism: 2\n", &script));
+        let full = "program=$1 disk=$2 file=$3; mkdir $disk/tmp
+            TMPDIR=$disk/tmp \"$program\" run --timeout 10s $file; echo $?";
         let mut command = on_a_small_disk(home, &disk, "sh");
         command.args(["-c", full, "sh"]).arg(home.program()).args([&disk, &file]);
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let ended = ended(command.spawn().expect("it starts"));
         assert_eq!(ended.stdout, "124\n", "{ended:?}");
-        let told = ended.stderr.lines().find(|line| line.starts_with("never: index 0 waits: "));
+        let told = ended.stderr.lines().find(|line| line.starts_with("never: index 1 waits: "));
         assert!(told.is_some_and(|line| line.contains(NO_ROOM)), "{}", ended.stderr);
     });
 }

@@ -18,7 +18,7 @@ fn the_blogs_failing_indexes_end_as_the_blog_says() {
         "execute-all: Failed after ",
         "FailedIndexes: Job has failed indexes\n",
         "completed  6 of 8: 0,3-7\n",
-        "failed     2: 1,2\n",
+        "failed     2 indexes: 1,2\n",
         "6 succeeded, 4 failed; 2 retries\n",
         "index 1 failed in container example, 2 times: exit code 1\n    | index 1 fails\n",
     ] {
@@ -132,6 +132,28 @@ fn output_that_cannot_be_written_is_an_error() {
         assert_eq!(ended.code, Some(3), "{ended:?}");
         assert!(ended.stderr.contains("cannot write to standard output: "), "{}", ended.stderr);
     }
+}
+
+#[test]
+fn output_that_nobody_reads_any_more_is_lost_quietly_but_not_as_a_success() {
+    let bench = Bench::new();
+    let fails =
+        bench.file("fails.yaml", &indexed("fails", 1, "  backoffLimit: 0", "echo a; exit 1"));
+    for arguments in [["--logs", "-q"], ["-o", "json"]] {
+        for (file, code) in [(&example("hello.yaml"), 141), (&fails, 1)] {
+            let mut child = bench.command(&arguments).arg(file).spawn().expect("it starts");
+            drop(child.stdout.take());
+            let ended = ended(child);
+            assert_eq!(ended.code, Some(code), "{ended:?}");
+            assert!(!ended.stderr.contains("error: "), "{}", ended.stderr);
+        }
+    }
+    // What Jobs came to says more than that their logs could not be written.
+    let full = std::fs::File::options().write(true).open("/dev/full").expect("Linux has it");
+    let child = bench.command(&["--logs", &fails]).stdout(full).spawn().expect("it starts");
+    let ended = ended(child);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert!(ended.stderr.contains("cannot write to standard output: "), "{}", ended.stderr);
 }
 
 #[test]

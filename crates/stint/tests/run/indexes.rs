@@ -15,6 +15,10 @@ fn only_the_indexes_that_are_asked_for_run() {
     let beyond = bench.run(&["--only-indexes", "12", &file]);
     assert_eq!(beyond.code, Some(2), "{beyond:?}");
     assert!(beyond.stderr.contains("has the indexes 0 to 11"), "{}", beyond.stderr);
+    let file = bench.file("job.yaml", &indexed("none", 0, "", "echo ran"));
+    let none = bench.run(&["--only-indexes", "0", &file]);
+    assert_eq!(none.code, Some(2), "{none:?}");
+    assert!(none.stderr.contains("spec.completions: 0, so that there is no index"), "{none:?}");
 }
 
 #[test]
@@ -36,9 +40,13 @@ fn what_failed_is_run_again_and_nothing_else() {
     assert_eq!(over.json()["status"]["succeeded"], 6);
     assert!(over.stderr.contains("nothing to run again\n"), "{}", over.stderr);
     // Another manifest is another matter.
-    let file = bench.file("job.yaml", &indexed("again", 6, "", "echo changed"));
+    let file =
+        bench.file("job.yaml", &indexed("again", 6, "  backoffLimitPerIndex: 0", "echo changed"));
     let changed = bench.run(&["--data-dir", &data, "--retry-failed", &file]);
-    assert!(changed.stderr.contains("its manifest has changed since"), "{}", changed.stderr);
+    let said = "its manifest has changed since: spec.template.spec.containers[0].command[2] was \
+                \"echo ran; test $JOB_COMPLETION_INDEX != ${BAD:-none}\" and is \"echo changed\"; \
+                leave out --retry-failed";
+    assert!(changed.stderr.contains(said), "{}", changed.stderr);
     let file = bench.file("job.yaml", &indexed("again", 8, "", "echo grown"));
     let grown = bench.run(&["--data-dir", &data, "--retry-failed", "--logs", &file]);
     assert_eq!(grown.lines(), ["[again/6] grown", "[again/7] grown"], "{grown:?}");

@@ -85,6 +85,23 @@ fn two_jobs_of_one_name_are_refused_wherever_they_are() {
 }
 
 #[test]
+fn what_several_files_say_word_for_word_is_said_once() {
+    let bench = Bench::new();
+    let with = |data: &str, job: &str| {
+        let map =
+            format!("{{apiVersion: v1, kind: ConfigMap, metadata: {{name: m}}, data: {data}}}");
+        format!("{map}\n---\n{}", indexed(job, 1, "", "true"))
+    };
+    let one = bench.file("one.yaml", &with("{a: b}", "one"));
+    let two = bench.file("two.yaml", &with("{a: b}", "two"));
+    let ended = bench.run(&[&one, &two]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let ended = bench.run(&[&one, &bench.file("two.yaml", &with("{a: c}", "two"))]);
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+    assert!(ended.stderr.contains("ConfigMap m has the name of another"), "{}", ended.stderr);
+}
+
+#[test]
 fn a_job_that_is_removed_at_its_end_has_ended() {
     let bench = Bench::new();
     let file = bench.file("job.yaml", &indexed("brief", 3, "  ttlSecondsAfterFinished: 0", "true"));

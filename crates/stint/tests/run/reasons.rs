@@ -30,6 +30,34 @@ fn a_container_that_fails_again_and_again_is_told_with_its_code_and_last_lines()
 }
 
 #[test]
+fn the_last_lines_are_those_of_the_run_that_the_reason_is_of() {
+    let bench = Bench::new();
+    let spec = "  backoffLimit: 2";
+    let pod = "      restartPolicy: OnFailure\n      volumes: [{name: v, emptyDir: {}}]";
+    let container = "        volumeMounts: [{name: v, mountPath: /run/kept}]";
+    let script = "echo x >> /run/kept/runs; n=$(wc -l < /run/kept/runs); echo run $n; exit $n";
+    let text = job(spec, pod, container, script);
+    let ended = bench.run(&[&bench.file("job.yaml", &text)]);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert!(ended.stderr.contains("3 times: exit code 3\n    | run 3\n"), "{}", ended.stderr);
+}
+
+#[test]
+fn a_probe_that_failed_once_and_recovered_is_not_blamed() {
+    let bench = Bench::new();
+    let container = "        livenessProbe: {exec: {command: [sh, -c, \"test -e went || { touch went; \
+                     exit 1; }; touch again\"]}, periodSeconds: 1, failureThreshold: 5}\n        \
+                     workingDir: /run/kept\n        volumeMounts: [{name: v, mountPath: /run/kept}]";
+    let pod = format!("{NEVER}\n      volumes: [{{name: v, emptyDir: {{}}}}]");
+    // $$ is one $ in a manifest.
+    let script = "until test -e again; do sleep 0.1; done; kill -9 $$$$";
+    let text = job("  backoffLimit: 0", &pod, container, script);
+    let ended = bench.run(&[&bench.file("job.yaml", &text)]);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert!(ended.stderr.contains("exit code 137 (signal 9)\n"), "{}", ended.stderr);
+}
+
+#[test]
 fn a_probe_or_a_hook_that_failed_is_named() {
     let rows = [
         (
@@ -49,6 +77,29 @@ fn a_probe_or_a_hook_that_failed_is_named() {
         assert_eq!(ended.code, Some(1), "{ended:?}");
         assert!(ended.stderr.contains(expected), "{}", ended.stderr);
     }
+}
+
+#[test]
+fn a_command_that_can_never_run_is_told_once_for_all_tries() {
+    let rows = [
+        ("[no-such-program]", "Never", "3 times: StartError (exit code 128): exec: \"no-such-"),
+        ("[sh, -c, no-such-program]", "Never", "3 times: exit code 127\n"),
+    ];
+    for (command, policy, why) in rows {
+        let bench = Bench::new();
+        let text =
+            job("  backoffLimit: 2", &format!("      restartPolicy: {policy}"), "", "SCRIPT")
+                .replace("[sh, -c, 'SCRIPT']", command);
+        let ended = bench.run(&[&bench.file("job.yaml", &text)]);
+        assert_eq!(ended.code, Some(1), "{ended:?}");
+        let said = format!("  every try  failed the same way, {why}");
+        assert_eq!(ended.stderr.matches(&said).count(), 1, "{said}: {}", ended.stderr);
+    }
+    // Another try may do better.
+    let bench = Bench::new();
+    let text = job("  backoffLimit: 1", NEVER, "", "exit 1");
+    let ended = bench.run(&[&bench.file("job.yaml", &text)]);
+    assert!(!ended.stderr.contains("every try"), "{}", ended.stderr);
 }
 
 #[test]
@@ -72,26 +123,33 @@ fn what_was_stopped_or_never_began_is_to_be_run_again_too() {
 #[test]
 fn what_pods_would_wait_for_in_vain_is_refused() {
     let bench = Bench::new();
-    let map = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: here}\ndata: {a: b}\n---\n";
+    let map = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: here}\ndata: {a: b}\n\
+               binaryData: {bytes: AA==}\n---\n";
     let rows = [
         (
             "        envFrom: [{configMapRef: {name: nope}}]",
-            Some("reads the ConfigMap nope, which"),
+            Some("reads the ConfigMap nope, which is not there"),
         ),
         (
             "        env: [{name: A, valueFrom: {secretKeyRef: {name: nope, key: k}}}]",
-            Some("containers[0].env[0].valueFrom.secretKeyRef reads the key k of the Secret nope"),
+            Some(
+                "containers[0].env[0].valueFrom.secretKeyRef: it reads the key k of the Secret nope",
+            ),
         ),
         (
             "        env: [{name: A, valueFrom: {configMapKeyRef: {name: here, key: k}}}]",
             Some("reads the key k of the ConfigMap here"),
+        ),
+        (
+            "        env: [{name: A, valueFrom: {configMapKeyRef: {name: here, key: bytes}}}]",
+            Some("reads the key bytes of the ConfigMap here"),
         ),
         ("        env: [{name: A, valueFrom: {configMapKeyRef: {name: here, key: a}}}]", None),
         ("        envFrom: [{configMapRef: {name: nope, optional: true}}]", None),
     ];
     for (container, refusal) in rows {
         let text = map.to_owned() + &job("", NEVER, container, "true");
-        let ended = bench.run(&[&bench.file("job.yaml", &text)]);
+        let ended = bench.run(&["--timeout", "30s", &bench.file("job.yaml", &text)]);
         assert_eq!(ended.code, Some(if refusal.is_some() { 2 } else { 0 }), "{ended:?}");
         let refusal = refusal.unwrap_or("Complete");
         assert!(ended.stderr.contains(refusal), "{refusal}: {}", ended.stderr);
@@ -99,10 +157,91 @@ fn what_pods_would_wait_for_in_vain_is_refused() {
 }
 
 #[test]
+fn what_is_not_there_is_shown_where_it_is_asked_for_all_of_it_at_once() {
+    let bench = Bench::new();
+    let container = "        envFrom:\n        - configMapRef: {name: words}\n        - secretRef:\n            \
+                     name: keys\n            optional: false";
+    let file = bench.file("job.yaml", &job("", NEVER, container, "true"));
+    let ended = bench.run(&["--timeout", "30s", &file]);
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+    for said in [
+        format!("{file}:14:32\n"),
+        " 14 |         - configMapRef: {name: words}\n".to_owned(),
+        "    |                                ^^^^^\n".to_owned(),
+        format!("{file}:16:19\n"),
+        "envFrom[1].secretRef: it reads the Secret keys, which is not there".to_owned(),
+        "= help: add the file that has it to the command line, or say optional: true".to_owned(),
+    ] {
+        assert!(ended.stderr.contains(&said), "{said}: {}", ended.stderr);
+    }
+}
+
+#[test]
+fn what_this_machine_will_never_have_is_refused_where_it_is_asked_for() {
+    let bench = Bench::new();
+    let asks = |resources: &str| job("", NEVER, &format!("        resources: {resources}"), "true");
+    let pod = |more: &str| job("", &format!("{NEVER}\n{more}"), "", "true");
+    let affinity = "      affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: \
+                    {nodeSelectorTerms: [{matchExpressions: [{key: disk, operator: In, values: \
+                    [ssd]}]}]}}}";
+    let container = "spec.template.spec.containers[0].resources";
+    let rows = [
+        (
+            asks("{requests: {cpu: 9000}}"),
+            format!("{container}.requests[cpu]: a Pod asks for 9000 of cpu, and this machine has "),
+        ),
+        (
+            asks("{limits: {memory: 900Ti}}"),
+            format!("{container}.limits[memory]: a Pod asks for 900Ti"),
+        ),
+        (
+            asks("{limits: {nvidia.com/gpu: 1}}"),
+            format!(
+                "{container}.limits[nvidia.com/gpu]: a Pod asks for 1 of nvidia.com/gpu, and this \
+                     machine has 0, so that it would wait forever\n"
+            ),
+        ),
+        (
+            pod("      nodeSelector: {kubernetes.io/os: linux, disk: ssd}"),
+            "spec.template.spec.nodeSelector[disk]: it asks for a node with disk=ssd, and"
+                .to_owned(),
+        ),
+        (pod(affinity), "spec.template.spec.affinity.nodeAffinity.required".to_owned()),
+        (
+            pod("      nodeName: node-7"),
+            "spec.template.spec.nodeName: it asks for the node node-7, and the only".to_owned(),
+        ),
+        (pod("      schedulerName: mine"), "spec.template.spec.schedulerName: it asks".to_owned()),
+    ];
+    for (text, said) in rows {
+        let file = bench.file("job.yaml", &text);
+        let ended = bench.run(&["--timeout", "30s", &file]);
+        assert_eq!(ended.code, Some(2), "{said}: {ended:?}");
+        assert!(ended.stderr.contains(&said), "{said}: {}", ended.stderr);
+        assert!(ended.stderr.contains(&format!("--> {file}:")), "{}", ended.stderr);
+        assert!(ended.stderr.contains("= help: "), "{}", ended.stderr);
+        assert!(bench.left().is_empty(), "{:?}", bench.left());
+    }
+    let fits = [
+        asks("{requests: {cpu: 1m, memory: 1Mi}}"),
+        pod("      nodeSelector: {kubernetes.io/os: linux}"),
+        pod("      nodeName: stint"),
+    ];
+    for text in fits {
+        let ended = bench.run(&["--timeout", "30s", &bench.file("job.yaml", &text)]);
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+    }
+}
+
+#[test]
 fn two_objects_of_one_kind_and_name_are_refused() {
     let bench = Bench::new();
-    let map = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: twin}\n---\n";
-    let text = map.repeat(2) + &job("", NEVER, "", "true");
+    let map = |value: &str| {
+        format!(
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: twin}}\ndata: {{a: {value}}}\n---\n"
+        )
+    };
+    let text = map("b") + &map("c") + &job("", NEVER, "", "true");
     let ended = bench.run(&[&bench.file("job.yaml", &text)]);
     assert_eq!(ended.code, Some(2), "{ended:?}");
     assert!(ended.stderr.contains("ConfigMap twin has the name of another"), "{}", ended.stderr);

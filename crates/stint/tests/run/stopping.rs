@@ -98,12 +98,18 @@ fn a_manifest_may_change_before_a_run_goes_on_where_a_job_may() {
     run.signal(Signal::TERM);
     assert_eq!(run.end().code, Some(130));
     bench.file("gate", "");
-    bench.file("job.yaml", &job.replace("sleep 3600", "sleep 1"));
+    // The one may be changed, the other not.
+    let changed = job.replace("sleep 3600", "sleep 1").replace("parallelism: 8", "parallelism: 3");
+    bench.file("job.yaml", &changed);
     let refused = bench.run(&["--data-dir", &data, &file]);
     assert_eq!(refused.code, Some(2), "{refused:?}");
-    for said in
-        ["unfinished by an earlier run", "spec.template", "field is immutable", "--data-dir"]
-    {
+    for said in [
+        "unfinished by an earlier run",
+        "on the way: spec.template.spec.containers[0].command[2] was \"[ -e ",
+        "sleep 3600; }\" and is \"[ -e ",
+        "sleep 1; }\"; go on",
+        "--data-dir",
+    ] {
         assert!(refused.stderr.contains(said), "{said}: {}", refused.stderr);
     }
     bench.file("job.yaml", &job.replace("parallelism: 8", "parallelism: 1"));
@@ -131,15 +137,18 @@ fn what_a_stop_has_ended_can_be_counted_as_kubernetes_does() {
 fn what_a_pod_waits_for_in_vain_is_told() {
     let bench = Bench::new();
     let job = indexed("hungry", 1, "", "true");
-    let large = format!("{job}        resources: {{requests: {{cpu: 100k}}}}\n");
+    let crowd = indexed("hungry", 2, "", "sleep 60");
     let file = "hostPath: {path: /nowhere/at/all, type: File}";
     let volume = format!("{job}      volumes: [{{name: v, {file}}}]\n");
-    let rows = [(large, "Unschedulable"), (volume, "FailedMount")];
-    for (job, said) in rows {
-        let ended = bench.run(&["--timeout", "5s", &bench.file("job.yaml", &job)]);
+    let rows = [(crowd, 1, "Unschedulable"), (volume, 0, "FailedMount")];
+    for (job, index, said) in rows {
+        let file = bench.file("job.yaml", &job);
+        let ended = bench.run(&["--timeout", "5s", "--max-pods", "1", &file]);
         assert_eq!(ended.code, Some(124), "{ended:?}");
-        assert!(ended.stderr.contains("hungry: index 0 waits: "), "{}", ended.stderr);
-        assert!(ended.stderr.contains("  waiting    index 0: "), "{}", ended.stderr);
+        let (waits, row) =
+            (format!("hungry: index {index} waits: "), format!("  waiting    index {index}: "));
+        assert!(ended.stderr.contains(&waits), "{}", ended.stderr);
+        assert!(ended.stderr.contains(&row), "{}", ended.stderr);
         assert!(ended.stderr.contains(said), "{said}: {}", ended.stderr);
     }
 }

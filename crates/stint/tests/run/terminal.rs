@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::process::Command;
 
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
@@ -15,29 +16,14 @@ fn a_terminal_shows_a_bar_and_the_latest_failure_and_then_the_summary() {
     let bench = Bench::new();
     let script = "echo the reason; test $JOB_COMPLETION_INDEX != 1; code=$?; sleep 1; exit $code";
     let file = bench.file("job.yaml", &indexed("bars", 3, "  backoffLimitPerIndex: 0", script));
-    let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("there are terminals");
-    grantpt(&master).expect("it is ours");
-    unlockpt(&master).expect("it is ours");
-    let size = Winsize { ws_row: 24, ws_col: 130, ws_xpixel: 0, ws_ypixel: 0 };
-    tcsetwinsize(&master, size).expect("it is ours");
-    let name = ptsname(&master, Vec::new()).expect("it has one");
-    let path = Path::new(std::ffi::OsStr::from_bytes(name.to_bytes()));
-    let terminal = File::options().read(true).write(true).open(path).expect("it is ours");
     let mut command = bench.command(&["--parallelism", "1", &file]);
-    command.env("TERM", "xterm").env_remove("NO_COLOR").stderr(terminal);
-    let mut child = command.spawn().expect("the binary starts");
-    // The terminal is at its end when nobody holds its other side any more.
-    drop(command);
-    let (mut shown, mut piece) = (Vec::new(), [0; 4096]);
-    let mut master = File::from(master);
-    while let Ok(count @ 1..) = master.read(&mut piece) {
-        shown.extend_from_slice(&piece[..count]);
-    }
-    assert_eq!(child.wait().expect("it ends").code(), Some(1));
-    let shown = String::from_utf8_lossy(&shown);
+    command.env("TERM", "xterm");
+    let (code, shown) = on_a_terminal(command, 130);
+    assert_eq!(code, Some(1));
     for text in [
         "bars [",
         "0 of 3 done, 1 running, 2 waiting",
+        "1 of 3 done, 1 index failed, 1 running",
         "bars: index 1 failed: exit code 1",
         "  | the reason",
         "\u{1b}[1;31mFailed\u{1b}[0m after ",
@@ -45,4 +31,71 @@ fn a_terminal_shows_a_bar_and_the_latest_failure_and_then_the_summary() {
     ] {
         assert!(shown.contains(text), "{text:?}: {shown:?}");
     }
+}
+
+#[test]
+fn a_terminal_without_movements_or_colours_is_sent_none() {
+    let bench = Bench::new();
+    let script = "test $JOB_COMPLETION_INDEX != 1";
+    let file = bench.file("job.yaml", &indexed("plain", 2, "  backoffLimit: 0", script));
+    let rows: [&[(&str, &str)]; 4] = [
+        &[("TERM", "dumb")],
+        &[],
+        &[("TERM", "xterm"), ("NO_COLOR", "1")],
+        &[("TERM", "xterm"), ("CLICOLOR", "0")],
+    ];
+    for variables in rows {
+        let mut command = bench.command(&[&file]);
+        command.envs(variables.iter().copied());
+        let (code, shown) = on_a_terminal(command, 80);
+        assert_eq!(code, Some(1), "{variables:?}: {shown:?}");
+        assert!(shown.contains("plain: Failed after "), "{variables:?}: {shown:?}");
+        assert!(!shown.contains('\u{1b}'), "{variables:?}: {shown:?}");
+    }
+}
+
+#[test]
+fn long_names_that_differ_at_their_end_are_told_apart() {
+    let bench = Bench::new();
+    let names = [
+        "nightly-training-of-the-large-model-fold-1",
+        "nightly-training-of-the-large-model-fold-2",
+    ];
+    let jobs = names.map(|name| indexed(name, 1, "", "sleep 1"));
+    let file = bench.file("job.yaml", &jobs.join("---\n"));
+    let mut command = bench.command(&[&file]);
+    command.env("TERM", "xterm");
+    let (code, shown) = on_a_terminal(command, 80);
+    assert_eq!(code, Some(0), "{shown:?}");
+    for bar in ["nightly-tr…el-fold-1 [", "nightly-tr…el-fold-2 ["] {
+        assert!(shown.contains(bar), "{bar}: {shown:?}");
+    }
+}
+
+/// Runs it with a terminal of so many columns as its standard error: how it ended, and what it
+/// has sent there. Nothing is known of the terminal but what the command says.
+fn on_a_terminal(mut command: Command, columns: u16) -> (Option<i32>, String) {
+    let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("there are terminals");
+    grantpt(&master).expect("it is ours");
+    unlockpt(&master).expect("it is ours");
+    let size = Winsize { ws_row: 24, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+    tcsetwinsize(&master, size).expect("it is ours");
+    let name = ptsname(&master, Vec::new()).expect("it has one");
+    let path = Path::new(std::ffi::OsStr::from_bytes(name.to_bytes()));
+    let terminal = File::options().read(true).write(true).open(path).expect("it is ours");
+    for name in ["TERM", "NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE"] {
+        if !command.get_envs().any(|(given, _)| given == name) {
+            command.env_remove(name);
+        }
+    }
+    let mut child = command.stderr(terminal).spawn().expect("the binary starts");
+    // The terminal is at its end when nobody holds its other side any more.
+    drop(command);
+    let (mut shown, mut piece) = (Vec::new(), [0; 4096]);
+    let mut master = File::from(master);
+    while let Ok(count @ 1..) = master.read(&mut piece) {
+        shown.extend_from_slice(&piece[..count]);
+    }
+    let code = child.wait().expect("it ends").code();
+    (code, String::from_utf8_lossy(&shown).into_owned())
 }

@@ -45,8 +45,9 @@ fn jobs_are_a_table_and_what_other_tools_read() {
     assert!(all.starts_with("NAMESPACE   NAME"), "{all}");
     assert!(look.shown("status -n other held").contains("spec.suspend"));
     let silent = look.run("logs -n other held");
-    assert_eq!((silent.code, silent.stdout.as_str()), (Some(0), ""), "{silent:?}");
-    assert!(silent.stderr.contains("other/held: no Pod has been made yet\n"), "{silent:?}");
+    assert_eq!((silent.code, silent.stdout.as_str()), (Some(1), ""), "{silent:?}");
+    let said = "other/held: no Pod has been made yet: it has spec.suspend: true\n";
+    assert!(silent.stderr.contains(said), "{silent:?}");
     assert_eq!(look.shown("status -o name"), "job.batch/bad\njob.batch/good\n");
     let list: Value = serde_json::from_str(&look.shown("status -n other -o json")).expect("JSON");
     assert_eq!((&list["kind"], &list["items"][0]["kind"]), (&"List".into(), &"Job".into()));
@@ -61,7 +62,7 @@ fn jobs_are_a_table_and_what_other_tools_read() {
     let said = [
         "bad: Failed after ",
         ": FailedIndexes: Job has failed indexes\n",
-        "  completed  3 of 4: 0,1,3\n  failed     1: 2\n  Pods       3 succeeded, 2 failed; 1 retry\n",
+        "  completed  3 of 4: 0,1,3\n  failed     1 index: 2\n  Pods       3 succeeded, 2 failed; 1 retry\n",
         "  index 2 failed in container main, 2 times: exit code 1\n    | oh 2\n",
         " ago: FailureTarget: FailedIndexes: Job has failed indexes\n",
         "next: stint logs bad --index 2\n",
@@ -95,9 +96,17 @@ fn what_runs_and_what_waits_is_told_with_the_reason() {
         huge.contains("  waiting    Pod huge-") && huge.contains(": Unschedulable: "),
         "{huge}"
     );
+    assert!(huge.contains("next: it runs when a node has what its Pods ask for; "), "{huge}");
     let waiting = look.run("logs huge");
-    assert_eq!((waiting.code, waiting.stdout.as_str()), (Some(0), ""), "{waiting:?}");
+    assert_eq!((waiting.code, waiting.stdout.as_str()), (Some(1), ""), "{waiting:?}");
     assert!(waiting.stderr.contains("has not begun: Unschedulable: "), "{waiting:?}");
+    let mut followed = look.command("logs huge -f").spawn().expect("it starts");
+    let mut said = BufReader::new(followed.stderr.take().expect("it is piped")).lines();
+    let mut next = || said.next().expect("a line").expect("text");
+    assert!(next().contains("has not begun: Unschedulable: "));
+    assert_eq!(next(), "huge: waiting for a container to begin");
+    kubectl.run("delete job huge");
+    assert_eq!(followed.wait().expect("it ends").code(), Some(0));
 }
 
 #[test]
@@ -166,9 +175,13 @@ fn a_job_cannot_drive_the_terminal() {
     let hostile = look.run("status x\u{1b}[2J");
     assert_eq!(hostile.code, Some(1), "{hostile:?}");
     assert!(hostile.stderr.contains("no Job x\\u{1b}[2J in"), "{hostile:?}");
-    kubectl.run("wait --for=condition=failed job/sly --timeout=60s");
+    let bytes = "printf 'one\\n\\377bad\\n'; exit 1";
+    kubectl.give(&job("bytes", "  backoffLimit: 0\n", "Never", bytes), "create -f -");
+    kubectl.run("wait --for=condition=failed job/sly job/bytes --timeout=60s");
     let sly = look.shown("status sly");
     assert!(sly.contains("    | a\\u{1b}[2Jb\n"), "{sly}");
+    let bytes = look.shown("status bytes");
+    assert!(bytes.contains("    | one\n    | \u{fffd}bad\n"), "{bytes}");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, PropagationPolicy};
 use serde_json::{Value, json};
 use stint_kit::job::{end, is_tracked};
-use stint_kit::{End, Fate, Stage};
+use stint_kit::{End, Fate, Stage, be_seen_by_the_collector};
 
 use super::board::{Board, Sheet, has_ended, is_owned, place};
 use super::fates::Fates;
@@ -32,11 +32,12 @@ impl Actor {
         for (position, turn) in script.turns.iter().enumerate() {
             let Turn { rest, step, terminating } = turn;
             let what = format!("rests before step {position}, {step:?}, as {rest:?}");
-            self.board.until(&name, &what, |sheet| sheet.is_at(rest)).await;
+            let keeps = self.stage.keeps_start_time;
+            self.board.until(&name, &what, |sheet| sheet.is_at(rest, keeps)).await;
             // Where it is open which indexes have Pods, it is open which Pods there are.
             let is_indexed = script.manifest["spec"]["completionMode"] == "Indexed";
             let knows_pods = !is_indexed || rest.indexes.is_some();
-            pictures.push(self.board.sheet(&name).picture(knows_pods));
+            pictures.push(self.board.sheet(&name).picture_at_rest(rest, knows_pods));
             self.take(script, &name, step).await;
             if let Some(count) = terminating {
                 let what = format!("has {count} that terminate after step {position}, {step:?}");
@@ -52,8 +53,11 @@ impl Actor {
         if script.end.is_empty() {
             self.board.until(name, "goes", |sheet| sheet.is_gone).await;
             let is_free = |pod: &Pod| !is_owned(pod) && !is_tracked(pod);
-            let what = "lets go of its Pods";
-            return self.board.until(name, what, |it| it.pods.values().all(is_free)).await;
+            let (what, left) = ("lets go of its Pods", script.orphans());
+            let is_so = |it: &Sheet| {
+                it.pods.values().all(is_free) && left.is_none_or(|left| it.pods.len() == left)
+            };
+            return self.board.until(name, what, is_so).await;
         }
         let ended = |sheet: &Sheet| sheet.job.as_ref().and_then(end);
         let what = format!("ends as {}", script.end);
@@ -114,6 +118,11 @@ impl Actor {
                 });
                 self.change(name, json!({"template": template})).await;
             }
+            Step::TryTemplate => {
+                if let Some(job) = self.stage.try_template(name).await {
+                    self.be_known(name, &job).await;
+                }
+            }
             Step::Delete { propagation } => self.delete(name, propagation).await,
             Step::Release => self.release(name).await,
         }
@@ -127,13 +136,20 @@ impl Actor {
     async fn patch(&self, name: &str, patch: Value) {
         let patch = Patch::Merge(patch);
         let changed = self.stage.jobs().patch(name, &PatchParams::default(), &patch).await;
-        let version = version(&changed.expect("it can be changed"));
+        self.be_known(name, &changed.expect("it can be changed")).await;
+    }
+
+    /// Waits until a Job is known here as it was changed.
+    async fn be_known(&self, name: &str, changed: &Job) {
         let is_known =
-            |sheet: &Sheet| sheet.job.as_ref().is_some_and(|it| self::version(it) >= version);
+            |sheet: &Sheet| sheet.job.as_ref().is_some_and(|it| version(it) >= version(changed));
         self.board.until(name, "is known as it was changed", is_known).await;
     }
 
     async fn delete(&self, name: &str, propagation: &PropagationPolicy) {
+        if *propagation == PropagationPolicy::Orphan {
+            be_seen_by_the_collector(&self.stage, name).await;
+        }
         let params = DeleteParams {
             propagation_policy: Some(propagation.clone()),
             ..DeleteParams::default()

@@ -116,8 +116,9 @@ impl Board {
 }
 
 impl Sheet {
-    /// Whether the Job is at rest, and there.
-    pub(crate) fn is_at(&self, rest: &Rest) -> bool {
+    /// Whether the Job is at rest, and there. Who runs it may keep the start time of a Job that is
+    /// suspended.
+    pub(crate) fn is_at(&self, rest: &Rest, keeps_start_time: bool) -> bool {
         let Some(status) = self.job.as_ref().and_then(|job| job.status.as_ref()) else {
             return false;
         };
@@ -133,10 +134,10 @@ impl Sheet {
             conditions.iter().any(|it| it.type_ == "Suspended" && it.status == "True");
         let live: Vec<&Pod> = self.live().collect();
         let indexes: BTreeSet<u32> = live.iter().filter_map(|pod| place(pod)).collect();
-        // Somebody has looked at it since it was created or resumed.
-        let has_begun = rest.is_suspended || status.start_time.is_some();
+        // Also a sign that somebody has looked at it since it was created or resumed.
+        let has_start_time = !rest.is_suspended || (rest.has_started && keeps_start_time);
         counts.map(number) == expected
-            && has_begun
+            && status.start_time.is_some() == has_start_time
             && is_counted
             && is_suspended == rest.is_suspended
             && live.len() as u32 == rest.active
@@ -156,6 +157,16 @@ impl Sheet {
         self.pods.values().filter(|pod| {
             is_owned(pod) && !has_ended(pod) && pod.metadata.deletion_timestamp.is_none()
         })
+    }
+
+    /// A picture of the Job at a rest, and of its Pods. When it has a start time was looked at.
+    pub(crate) fn picture_at_rest(&self, rest: &Rest, with_pods: bool) -> Picture {
+        let mut sheet = self.clone();
+        let status = sheet.job.as_mut().and_then(|job| job.status.as_mut());
+        if let Some(status) = status.filter(|_| rest.is_suspended) {
+            status.start_time = None;
+        }
+        sheet.picture(with_pods)
     }
 
     /// A picture of the Job as it was last, and of its Pods.

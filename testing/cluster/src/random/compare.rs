@@ -58,8 +58,8 @@ fn differ(script: &Script, [ours, theirs]: &[Sheet; 2]) -> Vec<String> {
 /// keep to on either side.
 fn differ_in_part(script: &Script, sheets: &[Sheet; 2], actors: [&Actor; 2]) -> Vec<String> {
     if script.end.is_empty() {
-        // That both have let go of all Pods was waited for.
-        return Vec::new();
+        let [ours, theirs] = sheets;
+        return ours.picture_of_pods().differences(&theirs.picture_of_pods());
     }
     let bare = sheets.each_ref().map(|sheet| {
         let mut sheet = sheet.clone();
@@ -111,13 +111,15 @@ fn contradictions(script: &Script, job: &Job, actor: &Actor) -> Vec<String> {
     must(completed.is_disjoint(&failed_indexes), "an index does not succeed and fail");
     let seen = lives.iter().filter(|life| life.phase == "Succeeded" && life.has_counted);
     // One that succeeded after it was told to end, and was taken for failed, does not count.
-    must(succeeded <= seen.count() as i32, "each success that counts has been seen");
+    must(succeeded <= seen.clone().count() as i32, "each success that counts has been seen");
     match &*script.end {
-        // Whoever has not succeeded has failed with the Job.
         "Complete SuccessPolicy" => {
             must(i64::from(succeeded) >= enough.unwrap_or(0), "there are enough successes");
+            let sure = seen.filter(|life| !life.is_deleted).count();
+            must(succeeded >= sure as i32, "each success of a Pod that was let be counts");
             must(failed == 0, "who is told to end has not failed");
         }
+        // Whoever has not succeeded has failed with the Job.
         _ => must(succeeded + failed == made, "all Pods count"),
     }
     match &*script.end {

@@ -1,5 +1,5 @@
-//! What a seed stands for. All chance is here, and nothing else decides: the same seed gives the
-//! same script.
+//! What a seed stands for. All chance is here, and nothing else decides but the version of
+//! Kubernetes, in one place: the same seed gives the same script.
 //!
 //! Scripts are such that the [`Model`] is sure of them: what it is unsure of is proposed, and
 //! taken back. The rest, some in eight, are [races](super::race) on purpose.
@@ -16,6 +16,7 @@ use super::script::{Scope, Script, Turn, manifest};
 use super::spec::{failure, spec};
 use super::step::{Courses, Place, Step};
 use crate::dice::Dice;
+use crate::version::Version;
 
 /// How often something else is proposed when the model is unsure.
 const TRIES: u32 = 12;
@@ -31,7 +32,7 @@ const SHORT_TTL: u32 = 10;
 const SLOWLY: u32 = 12;
 
 /// The script of a seed.
-pub(crate) fn generate(seed: u64) -> Script {
+pub(crate) fn generate(seed: u64, version: Version) -> Script {
     let mut dice = Dice::new(seed);
     if dice.percent(12) {
         return race::generate(dice, seed);
@@ -65,6 +66,7 @@ pub(crate) fn generate(seed: u64) -> Script {
         turns: Vec::new(),
         finales: Courses::new(),
         is_slow,
+        version,
     };
     for _ in 0..dice.below(6) {
         play.go_on(&mut dice);
@@ -136,6 +138,7 @@ struct Play {
     finales: Courses,
     /// Whether Pods take so long to end that they must be seen to terminate.
     is_slow: bool,
+    version: Version,
 }
 
 impl Play {
@@ -169,7 +172,7 @@ impl Play {
         let places = self.model.places();
         let place = (!places.is_empty()).then(|| dice.pick(&places));
         if self.model.is_suspended && dice.percent(60) {
-            return Some(if dice.percent(60) { Step::Resume } else { Step::Template });
+            return Some(if dice.percent(60) { Step::Resume } else { self.template() });
         }
         let step = match dice.below(100) {
             0..10 => Step::Finish { place: place?, end: End::Succeeds },
@@ -188,13 +191,21 @@ impl Play {
             90..92 => Step::Deadline,
             92..94 => Step::Ttl { seconds: dice.below(2) },
             94..96 => Step::Label,
-            96..99 => Step::Template,
+            96..99 => self.template(),
             _ => Step::Delete {
                 propagation: dice
                     .pick(&[PropagationPolicy::Background, PropagationPolicy::Foreground]),
             },
         };
         Some(step)
+    }
+
+    /// A change of the template, which is taken by both or not.
+    fn template(&self) -> Step {
+        match self.version.keeps_start_time() && self.model.has_started {
+            true => Step::TryTemplate,
+            false => Step::Template,
+        }
     }
 
     /// Brings the Job to its end: all at once if it is sure what comes of that, else one Pod after
@@ -255,23 +266,27 @@ mod tests {
 
     const COUNT: u64 = 5000;
 
+    fn newest() -> Version {
+        Version::read("v1.36.0").expect("a version")
+    }
+
     #[test]
     fn a_seed_alone_says_what_is_given() {
         for seed in 0..50 {
-            assert_eq!(generate(seed).told(), generate(seed).told());
+            assert_eq!(generate(seed, newest()).told(), generate(seed, newest()).told());
         }
     }
 
     #[test]
     fn most_seeds_are_compared_in_full() {
-        let is_full = |seed: &u64| generate(*seed).scope == Scope::Full;
+        let is_full = |seed: &u64| generate(*seed, newest()).scope == Scope::Full;
         assert!((0..COUNT).filter(is_full).count() as u64 > COUNT * 4 / 5);
     }
 
     #[test]
     fn every_field_and_step_and_end_occurs() {
         let mut seen = BTreeSet::new();
-        for script in (0..COUNT).map(generate) {
+        for script in (0..COUNT).map(|seed| generate(seed, newest())) {
             let fields = script.manifest["spec"].as_object().expect("a spec");
             seen.extend(fields.keys().cloned());
             let word =
@@ -322,5 +337,19 @@ mod tests {
         for word in expected {
             assert!(seen.contains(word), "{word} never occurs: {seen:?}");
         }
+    }
+
+    #[test]
+    fn the_template_of_a_job_that_has_run_is_only_tried_where_start_times_stay() {
+        let older = Version::read("v1.34.0").expect("a version");
+        let count = |version: Version, is_meant: fn(&Turn) -> bool| {
+            let scripts = (0..COUNT).map(|seed| generate(seed, version));
+            scripts.flat_map(|script| script.turns).filter(is_meant).count()
+        };
+        let has_run = |turn: &Turn| matches!(turn.step, Step::Template) && turn.rest.has_started;
+        let is_tried =
+            |turn: &Turn| matches!(turn.step, Step::TryTemplate) && turn.rest.has_started;
+        assert!(count(newest(), has_run) > 0 && count(newest(), is_tried) == 0);
+        assert!(count(older, has_run) == 0 && count(older, is_tried) > 0);
     }
 }

@@ -36,6 +36,8 @@ pub(crate) struct Rest {
     /// How many Pods are left that have ended, also those whose failure was ignored.
     pub(crate) ended: u32,
     pub(crate) is_suspended: bool,
+    /// Whether it has run.
+    pub(crate) has_started: bool,
     /// The indexes of its Pods, if they have some and it is certain which.
     pub(crate) indexes: Option<BTreeSet<u32>>,
 }
@@ -73,6 +75,8 @@ pub(crate) struct Model {
     delays: BTreeMap<Place, u32>,
     /// How many seconds delays may take together.
     budget: u32,
+    /// Whether it has run.
+    pub(crate) has_started: bool,
     has_shrunk: bool,
     has_restarted: bool,
     /// How many Pods were told to end by the last step, or by the Job because of it.
@@ -120,6 +124,7 @@ impl Model {
             has_failed_by_policy: false,
             delays: BTreeMap::new(),
             budget,
+            has_started: false,
             has_shrunk: false,
             has_restarted: false,
             told_to_end: 0,
@@ -159,6 +164,7 @@ impl Model {
             failed: self.failed,
             ended: self.ended,
             is_suspended: self.is_suspended,
+            has_started: self.has_started,
             indexes: match &self.live {
                 Live::Places(places) => Some(places.clone()),
                 Live::Some(_) => None,
@@ -228,7 +234,7 @@ impl Model {
             }
             Step::Ttl { seconds } => self.ttl = Some(*seconds),
             Step::Label => {}
-            Step::Template => {
+            Step::Template | Step::TryTemplate => {
                 if !self.is_suspended {
                     return Err(Unsure("the template of a Job that runs cannot be changed"));
                 }
@@ -335,6 +341,7 @@ impl Model {
         if self.end.is_some() || self.is_suspended {
             return Ok(());
         }
+        self.has_started = true;
         if self.live() > self.wanted() {
             self.scale_down()?;
         }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use kube::api::PropagationPolicy;
 use serde_json::{Value, json};
 use stint_kit::{End, Fate, NAMESPACE};
 
@@ -54,6 +55,15 @@ impl Script {
     /// The name of the Job.
     pub(crate) fn name(&self) -> String {
         name(self.seed)
+    }
+
+    /// How many Pods the Job leaves behind, if it is deleted so that it does.
+    pub(crate) fn orphans(&self) -> Option<usize> {
+        let is_orphaning = |turn: &&Turn| match &turn.step {
+            Step::Delete { propagation } => *propagation == PropagationPolicy::Orphan,
+            _ => false,
+        };
+        self.turns.iter().find(is_orphaning).map(|turn| turn.rest.active as usize)
     }
 
     /// What becomes of the Pod that is the `turn`-th of its place, since the release or before it.

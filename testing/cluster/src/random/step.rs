@@ -52,6 +52,9 @@ pub(crate) enum Step {
     Label,
     /// Labels, annotations and the node selector of Pods to come.
     Template,
+    /// The same, where the template of a Job that has run can be changed with one controller and not
+    /// with the other: it is changed back, or refused.
+    TryTemplate,
     Delete {
         propagation: PropagationPolicy,
     },
