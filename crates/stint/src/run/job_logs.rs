@@ -1,8 +1,8 @@
 //! What the containers of Jobs print, line by line, with the Job and the index in front.
 //!
-//! The API tells of the latest run of a container and of the one before. A container that is
-//! started again soon may be at its next run when the log of one is asked for: so both are read,
-//! and by the times of the lines it is known what was read before.
+//! The logs of the last two runs of a container are kept. A container that is started again soon may
+//! have had a run that was never seen: so with each run the one before is read, and by the times of
+//! the lines it is known what was read before.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -45,11 +45,16 @@ fn a_hundred_megabytes_of_output_are_bounded_on_disk_and_in_memory() {
     });
 }
 
+/// Prints 700,000 lines of 99 characters, not all at once: of what is faster than it can be read from the
+/// log, only the last is kept there.
+const TALK: &str = "line=$(printf '%099d' 0); for part in 1 2 3 4 5 6 7; do \
+                    yes $line | head -n 100000; sleep 1; done";
+
 #[test]
 fn a_reader_who_is_late_misses_nothing() {
     let home = &Home::mine();
     // In the log each line has some 45 bytes more: of all that, half is kept there.
-    let script = "yes $(printf '%099d' 0) | head -n 700000";
+    let script = TALK;
     let talker = job(home, "talker", 1, "  backoffLimit: 0\n", script);
     // With several Jobs the end of each is told.
     let manifest = format!("{talker}---\n{}", job(home, "beside", 1, "", "true"));
@@ -74,7 +79,7 @@ fn a_reader_who_is_late_misses_nothing() {
 fn a_follower_who_is_late_misses_nothing() {
     let home = &Home::mine();
     let (server, kubectl) = home.server();
-    let script = "yes $(printf '%099d' 0) | head -n 700000";
+    let script = TALK;
     kubectl.give(&job(home, "talker", 1, "  backoffLimit: 0\n", script), "create -f -");
     let mut command = home.command(home.program());
     command.args(["logs", "talker", "-f", "--data-dir"]).arg(home.path("data"));
