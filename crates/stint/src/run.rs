@@ -31,7 +31,6 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::jiff::Timestamp;
 use serde_json::Value;
 use stint_api::index_set::IndexSet;
 use stint_local::{Cluster, Identity, Options, StartError, TaskFailure};
@@ -148,9 +147,9 @@ enum RunError {
     Place(#[from] PlaceError),
     #[error("cannot run Pods in {}: {source}", folder.display())]
     Node { folder: PathBuf, source: RuntimeError },
-    #[error("cannot keep anything in {}: {source}; {}", folder.display(), remedy(*is_temporary))]
+    #[error("cannot keep anything in {}: {source}{}", folder.display(), remedy(source, *is_temporary))]
     Start { folder: PathBuf, is_temporary: bool, source: StartError },
-    #[error("cannot keep Jobs in {}: {source}; {}", folder.display(), remedy(*is_temporary))]
+    #[error("cannot keep Jobs in {}: {source}; {}", folder.display(), elsewhere(*is_temporary))]
     Unkept { folder: PathBuf, is_temporary: bool, source: CallError },
     #[error(transparent)]
     Creation(#[from] CreationError),
@@ -170,8 +169,17 @@ enum RunError {
     Output(#[source] io::Error),
 }
 
+/// What a person can do if a folder takes nothing; other errors have a remedy of their own.
+fn remedy(error: &StartError, is_temporary: bool) -> String {
+    match error {
+        StartError::Store(StoreError::Io { .. } | StoreError::InDoubt { .. })
+        | StartError::Bootstrap(_) => format!("; {}", elsewhere(is_temporary)),
+        StartError::Store(_) => String::new(),
+    }
+}
+
 /// What a person can do about a folder that takes nothing.
-fn remedy(is_temporary: bool) -> &'static str {
+fn elsewhere(is_temporary: bool) -> &'static str {
     match is_temporary {
         true => "make room there, or choose another place with TMPDIR",
         false => "make room there, or choose another folder with --data-dir",
@@ -364,9 +372,8 @@ impl Run {
         screen: &Screen,
         report: Report,
     ) -> Result<Self, RunError> {
-        let began = Timestamp::now();
         make_others(&calls, manifests).await?;
-        let node = find_node(&calls, NODE, began).await;
+        let node = find_node(&calls, NODE, opened_at).await;
         check_needs(&calls, manifests, node.as_ref(), report).await?;
         let wanted = match (&args.only_indexes, args.retry_failed) {
             (Some(only), _) => Wanted::Only(only.clone()),

@@ -3,7 +3,7 @@
 use k8s_openapi::api::batch::v1::Job;
 use serde_json::{Value, json};
 use stint_api::view::ManagedBy;
-use stint_ledger::op::OpKind;
+use stint_ledger::op::{OpKind, Refusal};
 use stint_ledger::pod_facts::PodPhase;
 
 use super::*;
@@ -239,14 +239,13 @@ fn a_pod_that_a_stranger_has_given_up_is_left_to_the_job_that_selects_it() {
     let ours = json!({"managedBy": "stint.dev/job-controller"});
     list_jobs(&mut router, vec![job("a", ours), job("b", json!({}))], 6);
     list_pods(&mut router, vec![pod("p", 7, Some("b"), made_for("a"))], 9);
-    removal(&ask_without_job(&mut router, "p"), "p");
+    let asked = ask_without_job(&mut router, "p");
+    let asker = Asker { ledger: asked.target.ledger, op: removal(&asked, "p").id };
+    router.settle(&router.uid_of("p"), asker, Outcome::Refused(Refusal::Conflict));
     let given_up = pod("p", 11, None, made_for("a"));
     router.take_pods(0, News::Changes(seen(vec![given_up])));
-    let wants = |router: &mut Router, uid: &str| {
-        let ops = ask(router, uid).into_iter();
-        ops.filter(|op| !matches!(op, OpKind::WriteStatus { .. })).collect::<Vec<_>>()
-    };
-    assert_eq!(wants(&mut router, "p"), []);
+    assert_eq!(ask(&mut router, "p"), []);
+    assert_eq!(known(&router, "a"), ["p"], "the Job knows of it");
 }
 
 #[test]

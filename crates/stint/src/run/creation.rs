@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Node;
-use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
 use stint_api::index_set::IndexSet;
 use thiserror::Error;
@@ -181,12 +180,12 @@ pub(crate) async fn check_needs(
 
 /// This machine as a node, once it says what it has; none if it does not for a while. What an
 /// earlier run has left in a data folder may be of another machine, and is not it.
-pub(crate) async fn find_node(calls: &Calls, name: &str, since: Timestamp) -> Option<Node> {
+pub(crate) async fn find_node(calls: &Calls, name: &str, opened_at: u64) -> Option<Node> {
     let find = async {
         loop {
             let found = calls.get(&format!("/api/v1/nodes/{name}")).await.ok().flatten();
             let node = found.and_then(|node| serde_json::from_value::<Node>(node).ok());
-            if let Some(node) = node.filter(|node| is_heard_of(node, since)) {
+            if let Some(node) = node.filter(|node| is_heard_of(node, opened_at)) {
                 return node;
             }
             sleep(LOOK_AGAIN).await;
@@ -195,11 +194,11 @@ pub(crate) async fn find_node(calls: &Calls, name: &str, since: Timestamp) -> Op
     timeout(NODE_PATIENCE, find).await.ok()
 }
 
-/// Whether a node has told of itself since then. Times are known to the second.
-fn is_heard_of(node: &Node, since: Timestamp) -> bool {
-    let conditions = node.status.as_ref().and_then(|status| status.conditions.as_ref());
-    let beats = conditions.into_iter().flatten().filter_map(|it| it.last_heartbeat_time.as_ref());
-    beats.map(|time| time.0.as_second()).max().is_some_and(|last| last >= since.as_second())
+/// Whether a node has told of itself since then, and what it has.
+fn is_heard_of(node: &Node, opened_at: u64) -> bool {
+    let version = node.metadata.resource_version.as_deref().and_then(|it| it.parse().ok());
+    let has_told = node.status.as_ref().is_some_and(|status| status.allocatable.is_some());
+    has_told && version.is_some_and(|version: u64| version > opened_at)
 }
 
 /// Makes a Job, or finds the one that goes on. What is newer than `opened_at` has happened since this
@@ -241,9 +240,12 @@ pub(crate) async fn make_job(
         };
         let is_complete = is_true("Complete");
         let version = old["metadata"]["resourceVersion"].as_str().and_then(|it| it.parse().ok());
-        let has_gone_on = version.is_some_and(|version: u64| version > opened_at);
+        let has_changed = version.is_some_and(|version: u64| version > opened_at);
         let is_over = is_complete || is_true("Failed");
-        if !is_over || has_gone_on {
+        let is_going = !old["metadata"]["deletionTimestamp"].is_null();
+        // It may have ended since this run began: what was left to do was no more than to count.
+        let has_just_ended = is_over && has_changed && matches!(wanted, Wanted::All);
+        if !is_going && (!is_over || has_just_ended) {
             if matches!(wanted, Wanted::Only(_)) {
                 let why = "is left unfinished by an earlier run, and goes on with all its indexes: \
                            leave out --only-indexes";
@@ -254,7 +256,6 @@ pub(crate) async fn make_job(
             // A run that was killed may have left it so.
             spec["suspend"] = json!(false);
             let changed = differences("spec", &spec, &old["spec"]);
-            // It may have ended by now: what was left to do was no more than to count.
             if changed.is_empty() || is_over {
                 return Made::again(calls, old, note).await.map_err(refused);
             }

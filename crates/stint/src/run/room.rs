@@ -33,7 +33,11 @@ fn explained(unmet: Unmet, pod: &PodSpec, node: &Node) -> Lacking {
     };
     match unmet {
         Unmet::Resource { name, asked, has } => {
-            let (asked, has) = (amount(&name, asked), amount(&name, has));
+            let (mut asked, mut has) = ((asked, amount(&name, asked)), (has, amount(&name, has)));
+            if asked.1 == has.1 {
+                (asked.1, has.1) = (asked.0.to_string(), has.0.to_string());
+            }
+            let (asked, has) = (asked.1, has.1);
             let message = format!(
                 "a Pod asks for {asked} of {name}, and this machine has {has}, so that it would wait \
                  forever"
@@ -108,7 +112,9 @@ fn resource_fields(pod: &PodSpec, name: &str) -> Vec<String> {
             }
         }
     }
-    fields.push(format!("{POD}.resources.requests[{name}]"));
+    for kind in ["requests", "limits"] {
+        fields.push(format!("{POD}.resources.{kind}[{name}]"));
+    }
     fields
 }
 
@@ -126,7 +132,11 @@ fn amount(name: &str, amount: i64) -> String {
     let unit = units.into_iter().find(|(_, size)| is_bytes && amount >= *size);
     match unit {
         Some((unit, size)) if amount % size == 0 => format!("{}{unit}", amount / size),
-        Some((unit, size)) => format!("{:.1}{unit}", amount as f64 / size as f64),
+        // Never more than it is: who asks for that much gets it.
+        Some((unit, size)) => {
+            let tenths = i128::from(amount) * 10 / i128::from(size);
+            format!("{}.{}{unit}", tenths / 10, tenths % 10)
+        }
         None => amount.to_string(),
     }
 }
@@ -142,6 +152,7 @@ mod tests {
             ("cpu", 1_500, "1500m"),
             ("memory", 64 << 30, "64Gi"),
             ("memory", (3 << 30) / 2, "1.5Gi"),
+            ("memory", (16 << 30) - 1, "15.9Gi"),
             ("memory", 100, "100"),
             ("nvidia.com/gpu", 8192, "8192"),
         ];
