@@ -60,7 +60,7 @@ use crate::pod_name::PodNames;
 use crate::pods::Pods;
 use crate::success_policy::SuccessProgress;
 use adoption::Stranger;
-use creation::Creating;
+use creation::{Creating, Probe};
 use job::is_unbegun;
 use removals::PodOp;
 use status::StatusWrite;
@@ -152,8 +152,11 @@ pub struct JobLedger {
     stray_indexes: BTreeSet<u32>,
     attempts: BTreeMap<Option<u32>, u32>,
     creation_pace: Pace,
-    /// How many Pods may be asked for at once since creations were refused.
-    probe: Option<usize>,
+    /// There once creations were refused, until enough of them are granted again.
+    probe: Option<Probe>,
+    /// The last op when creations were last to slow down: what was asked for up to it was
+    /// asked for without knowing why.
+    asked_in_vain: OpId,
     status_pace: Pace,
     status_interval: Interval,
     write_pace: Pace,
@@ -227,6 +230,7 @@ impl JobLedger {
             attempts: BTreeMap::new(),
             creation_pace: Pace::default(),
             probe: None,
+            asked_in_vain: OpId(0),
             status_pace: Pace::default(),
             status_interval: Interval::default(),
             write_pace: Pace::default(),
@@ -267,8 +271,8 @@ impl JobLedger {
         };
         self.note_weather(&about, &outcome);
         match about {
-            InFlight::Create(name) => self.settle_create(name, outcome),
-            InFlight::LookUpPod(name) => self.settle_look_up(name, outcome),
+            InFlight::Create(name) => self.settle_create(id, name, outcome),
+            InFlight::LookUpPod(name) => self.settle_look_up(id, name, outcome),
             InFlight::Pod { uid, op, version } => self.settle_pod(&uid, op, version, outcome),
             InFlight::Stranger { uid } => self.settle_stranger(&uid, outcome),
             InFlight::Status => self.settle_status(outcome),
@@ -311,17 +315,17 @@ impl JobLedger {
         let is_applied = matches!(outcome, Outcome::Applied(_));
         match about {
             // Creations have a way of their own to speed up again.
-            InFlight::Create(_) if is_refused => self.creation_pace.refused(),
+            InFlight::Create(_) if is_refused => self.create_later(),
             InFlight::Status if is_refused => self.status_pace.refused(),
             InFlight::Status if is_applied => self.status_pace.granted(),
             InFlight::LookUpPod(_) | InFlight::Pod { op: PodOp::LookUp, .. } if is_refused => {
                 // Whoever asked first, the other must not ask the same at once.
                 self.write_pace.refused();
-                self.creation_pace.refused();
+                self.create_later();
             }
             InFlight::Stranger { .. } if is_refused => {
                 self.write_pace.refused();
-                self.creation_pace.refused();
+                self.create_later();
             }
             InFlight::Pod { op: PodOp::Delete | PodOp::RemoveFinalizer, .. }
             | InFlight::LookUpJob

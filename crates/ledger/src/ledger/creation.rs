@@ -4,7 +4,7 @@ use k8s_openapi::jiff::Timestamp;
 use stint_api::names::{event, message};
 use stint_api::view::{Completion, JobView};
 
-use super::{InFlight, JobLedger};
+use super::{InFlight, JobLedger, OpId};
 use crate::context::Course;
 use crate::freshness::LookUp;
 use crate::metric::{CreationReason, Metric};
@@ -30,6 +30,30 @@ pub(super) enum Step {
     Asked,
     /// A look at it is on its way.
     Looking,
+}
+
+/// How many Pods may be asked for at once after a refusal: one, and twice as many each time
+/// that so many were granted. A quota that is full, or a server in trouble, is not asked for
+/// thousands each time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Probe {
+    at_once: usize,
+    /// How many were granted since it was doubled.
+    granted: usize,
+}
+
+impl Probe {
+    const FIRST: Self = Self { at_once: 1, granted: 0 };
+
+    /// What follows once another one is granted; nothing if there is no need to probe on.
+    fn granted(self, most: usize) -> Option<Self> {
+        let granted = self.granted + 1;
+        if granted < self.at_once {
+            return Some(Self { granted, ..self });
+        }
+        let at_once = self.at_once * 2;
+        (at_once < most).then_some(Self { at_once, granted: 0 })
+    }
 }
 
 impl JobLedger {
@@ -80,7 +104,7 @@ impl JobLedger {
         let present = self.pods.sums.active + terminating + coming;
         let room = self.wanted(job).saturating_sub(present);
         let most = self.settings.max_creating;
-        let at_once = self.probe.unwrap_or(most).min(most);
+        let at_once = self.probe.map_or(most, |probe| probe.at_once).min(most);
         let room = room.min(at_once.saturating_sub(self.creating.len()));
         match self.context.completions {
             Some(completions) => {
@@ -207,11 +231,11 @@ impl JobLedger {
         is_given_up
     }
 
-    pub(super) fn settle_create(&mut self, name: String, outcome: Outcome) {
+    pub(super) fn settle_create(&mut self, id: OpId, name: String, outcome: Outcome) {
         self.was_answered(&name);
         match outcome {
             Outcome::Applied(Applied::Pod(facts)) => {
-                self.was_created(&name);
+                self.was_created(id, &name);
                 self.give_up(&name);
                 self.see_pod(&facts, true);
             }
@@ -223,7 +247,7 @@ impl JobLedger {
                     self.unasked.insert(name);
                 }
                 // It has been seen: it was created.
-                None => self.was_created(&name),
+                None => self.was_created(id, &name),
             },
             Outcome::Refused(
                 refusal @ (Refusal::Conflict
@@ -239,17 +263,19 @@ impl JobLedger {
         }
     }
 
-    /// After a refusal one Pod is asked for, then two, then four: a quota that is full, or a
-    /// server in trouble, is not asked for thousands each time.
-    fn speed_up(&mut self) {
-        // What was sent before the refusal says nothing of what will be granted after it.
-        if self.creation_pace.is_paused() {
-            return;
-        }
-        self.creation_pace.granted();
-        if self.creating.len() <= 1 {
+    /// Creations wait a while: one was refused or its answer was lost, or a look at one was.
+    pub(super) fn create_later(&mut self) {
+        self.creation_pace.refused();
+        self.asked_in_vain = OpId(self.last_op);
+    }
+
+    /// A creation was granted, as the answer to this op told. What was asked for before a
+    /// refusal was known says nothing of what will be granted after it.
+    fn create_sooner(&mut self, id: OpId) {
+        if id > self.asked_in_vain {
+            self.creation_pace.granted();
             let most = self.settings.max_creating;
-            self.probe = self.probe.map(|at_once| at_once * 2).filter(|&at_once| at_once < most);
+            self.probe = self.probe.and_then(|probe| probe.granted(most));
         }
     }
 
@@ -276,8 +302,8 @@ impl JobLedger {
         }
     }
 
-    fn was_created(&mut self, name: &str) {
-        self.speed_up();
+    fn was_created(&mut self, id: OpId, name: &str) {
+        self.create_sooner(id);
         self.count_creation(true);
         self.say(false, event::SUCCESSFUL_CREATE, message::created_pod(name));
     }
@@ -285,9 +311,9 @@ impl JobLedger {
     fn was_refused(&mut self, name: &str, refusal: &Refusal) {
         self.count_creation(false);
         // Many that are refused together are refused for one reason.
-        let is_first = self.probe != Some(1);
-        self.probe = Some(1);
-        self.creation_pace.refused();
+        let is_first = self.probe != Some(Probe::FIRST);
+        self.probe = Some(Probe::FIRST);
+        self.create_later();
         if let Refusal::TryLater(reason) | Refusal::Rejected(reason) = refusal
             && (is_first || self.creating.len() == 1)
         {
@@ -320,12 +346,12 @@ impl JobLedger {
     }
 
     /// There is a Pod of the name we wanted, or there is none after all.
-    pub(super) fn settle_look_up(&mut self, name: String, outcome: Outcome) {
+    pub(super) fn settle_look_up(&mut self, id: OpId, name: String, outcome: Outcome) {
         match outcome {
             Outcome::Applied(Applied::Pod(facts)) => {
                 let is_mine = facts.owner == Owner::Controller(self.job_uid.clone());
                 if is_mine && self.creating.get(&name).is_some_and(|new| new.is_in_doubt) {
-                    self.was_created(&name);
+                    self.was_created(id, &name);
                 }
                 self.give_up(&name);
                 if is_mine {

@@ -136,6 +136,15 @@ impl Player {
         self.carry_out(free);
     }
 
+    /// Lets the first of those go that were held; the others stay.
+    pub(crate) fn release_one(&mut self, kind: &str) {
+        assert!(self.held.remove(kind), "{kind} was not held");
+        let first = self.waiting.iter().position(|op| word(&op.kind) == kind);
+        let op = self.waiting.remove(first.expect("one is held"));
+        self.carry_out(vec![op]);
+        self.held.insert(kind.to_owned());
+    }
+
     /// Lets creations go that were held, as far as they are still wanted.
     pub(crate) fn withdraw_creations(&mut self) {
         let ledger = self.ledger.as_mut().expect("the row has started");

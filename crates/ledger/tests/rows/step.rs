@@ -68,6 +68,7 @@ fn act(player: &mut Player, step: &str, words: &[&str]) {
             player.restart();
         }
         ["send", "what", "is", "wanted"] => player.withdraw_creations(),
+        ["release", "one", what @ ..] => player.release_one(&what.join(" ")),
         ["release", what @ ..] => player.release(&what.join(" ")),
         ["old", "news"] => player.tell_again(),
         ["old", "list", "without", "the", "job"] => {
