@@ -286,11 +286,10 @@ async fn run_here(
             ending.at_next(signals);
             let closed = cluster.shutdown().await.map_err(RunError::Close);
             return match stopped {
-                // It is not the manifest's fault.
-                Some(Err(RunError::Creation(error))) if !error.is_wrong_usage() => {
-                    let (folder, source) = (folder(), error.into_source());
-                    Err(RunError::Unkept { folder, is_temporary, source })
-                }
+                Some(Err(RunError::Creation(error))) => Err(match error.into_failure() {
+                    Ok(source) => RunError::Unkept { folder: folder(), is_temporary, source },
+                    Err(error) => RunError::Creation(error),
+                }),
                 Some(Err(error)) => Err(error),
                 _ => closed.map(|()| EXIT_INTERRUPTED),
             };

@@ -16,6 +16,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc::Receiver;
 use tokio::sync::watch;
@@ -29,6 +30,10 @@ const FILE_BYTES: u64 = 16 << 20;
 /// How much waits at most, in files: a gigabyte, of which nobody reads all. It is twenty times what
 /// is kept of a container's log.
 const MAX_FILES: usize = 64;
+
+/// How long losses add up until they are told: a reader who is too slow for minutes is not to be
+/// told of each line.
+const BETWEEN_LOSSES: Duration = Duration::from_secs(5);
 
 /// Something that can wait in a file.
 pub(crate) trait Spooled: Sized + Send + 'static {
@@ -64,6 +69,8 @@ struct Held<T> {
     max_files: usize,
     /// How much was left out, by whose it is.
     lost: BTreeMap<String, u64>,
+    /// When that was last asked for and there was some.
+    lost_told: Option<Instant>,
     is_over: bool,
     is_full: watch::Sender<bool>,
 }
@@ -124,6 +131,7 @@ impl<T: Spooled> Spool<T> {
             folder,
             max_files,
             lost: BTreeMap::new(),
+            lost_told: None,
             is_over: false,
             is_full,
         };
@@ -148,9 +156,16 @@ impl<T: Spooled> Spool<T> {
         !held.memory.is_empty() || !held.files.is_empty() || !held.rest.is_empty()
     }
 
-    /// How much was left out since this was last asked, by whose it is.
-    pub(crate) fn take_lost(&self) -> BTreeMap<String, u64> {
-        std::mem::take(&mut self.shared.held().lost)
+    /// How much was left out since this was last told, by whose it is; nothing if that was just
+    /// now and more may come.
+    pub(crate) fn take_lost(&self, now: Instant) -> BTreeMap<String, u64> {
+        let mut held = self.shared.held();
+        let told_lately = |told: Instant| now.saturating_duration_since(told) < BETWEEN_LOSSES;
+        if held.lost.is_empty() || (!held.is_over && held.lost_told.is_some_and(told_lately)) {
+            return BTreeMap::new();
+        }
+        held.lost_told = Some(now);
+        std::mem::take(&mut held.lost)
     }
 }
 
@@ -268,10 +283,14 @@ impl Segment {
 
 /// That something was left out, for people.
 pub(crate) fn told_lost(whose: &str, bytes: u64) -> String {
-    let mebibytes = bytes as f64 / f64::from(1 << 20);
+    let amount = match bytes {
+        0..1024 => format!("{bytes} bytes"),
+        1024..1_048_576 => format!("{:.1} KiB", bytes as f64 / 1024.0),
+        _ => format!("{:.1} MiB", bytes as f64 / 1_048_576.0),
+    };
     let what = match whose {
-        "" => format!("{mebibytes:.1} MiB of the output"),
-        whose => format!("{whose} {mebibytes:.1} MiB"),
+        "" => format!("{amount} of the output"),
+        whose => format!("{whose} {amount}"),
     };
     format!(
         "{what} were left out: they were not read in time, and there was no more room for them to \
@@ -331,7 +350,7 @@ mod tests {
             taken.extend(more);
         }
         assert!(taken.iter().cloned().eq((0..50_000).map(line)), "{}", taken.len());
-        assert!(spool.take_lost().is_empty() && !spool.has_more());
+        assert!(spool.take_lost(Instant::now()).is_empty() && !spool.has_more());
     }
 
     #[test]
@@ -352,7 +371,7 @@ mod tests {
                 .collect();
         let (lines, rest) = taken.split_at(taken.len() - notes.len());
         assert_eq!(rest, notes);
-        let lost = spool.take_lost()["loud"];
+        let lost = spool.take_lost(Instant::now())["loud"];
         assert_eq!(lines.len() as u64 * 1000 + lost, 10_000 * 1000);
         assert!(lines.iter().cloned().eq((0..lines.len()).map(line)), "{}", lines.len());
         assert!(!*is_full.borrow());
@@ -377,12 +396,42 @@ mod tests {
             taken.extend(more);
         }
         assert!(!*is_full.borrow());
-        let lost = spool.take_lost()["loud"];
+        let lost = spool.take_lost(Instant::now())["loud"];
         let note = taken.pop().expect("there is one");
         assert_eq!(note, Line(b"a note".to_vec()));
         assert_eq!(taken.len() as u64 * 1000 + lost, 40_000 * 1000);
         assert!(taken.iter().cloned().eq((0..taken.len()).map(line)), "the oldest are kept");
         assert!(lost > 10_000 * 1000, "{lost}");
-        assert!(told_lost("[loud/0]", 3 << 19).starts_with("[loud/0] 1.5 MiB were left out: "));
+    }
+
+    #[test]
+    fn losses_are_told_now_and_then_and_all_of_them_at_the_end() {
+        let (spool, folder) = spool(MAX_FILES);
+        folder.close().expect("it is empty");
+        let now = Instant::now();
+        let lose = |count: usize| (0..count).for_each(|number| spool.shared.put(line(number)));
+        lose(10_000);
+        let first = spool.take_lost(now)["loud"];
+        lose(5);
+        assert!(spool.take_lost(now + BETWEEN_LOSSES / 2).is_empty());
+        lose(5);
+        assert_eq!(spool.take_lost(now + BETWEEN_LOSSES)["loud"], 10 * 1000);
+        assert!(spool.take_lost(now + BETWEEN_LOSSES * 2).is_empty());
+        lose(1);
+        assert_eq!(spool.take_lost(now + BETWEEN_LOSSES * 2)["loud"], 1000);
+        lose(2);
+        spool.shared.held().is_over = true;
+        assert_eq!(spool.take_lost(now + BETWEEN_LOSSES * 2)["loud"], 2 * 1000);
+        let kept = std::iter::from_fn(|| Some(spool.take(64)).filter(|it| !it.is_empty()));
+        assert_eq!(kept.flatten().count() as u64 * 1000 + first, 10_000 * 1000);
+    }
+
+    #[test]
+    fn losses_are_told_in_amounts_that_can_be_read() {
+        let amount = |bytes| told_lost("[a/0]", bytes).split(" were").next().map(str::to_owned);
+        assert_eq!(amount(999).as_deref(), Some("[a/0] 999 bytes"));
+        assert_eq!(amount(1536).as_deref(), Some("[a/0] 1.5 KiB"));
+        assert_eq!(amount(3 << 19).as_deref(), Some("[a/0] 1.5 MiB"));
+        assert!(told_lost("", 3 << 20).starts_with("3.0 MiB of the output were left out: "));
     }
 }

@@ -59,12 +59,11 @@ pub(crate) async fn follow(
         uid: job.metadata.uid.clone().unwrap_or_default(),
         wanted: wanted.clone(),
         has_prefix: wanted.needs_prefix(count, true),
-        begun: HashSet::new(),
+        begun: HashMap::new(),
         streams: JoinSet::new(),
         room: Arc::new(Semaphore::new(MAX_FOLLOWED)),
         has_told_room: false,
         waiting: HashMap::new(),
-        over: HashMap::new(),
         said,
         is_full,
     };
@@ -91,17 +90,23 @@ struct Follower {
     uid: String,
     wanted: Arc<Wanted>,
     has_prefix: bool,
-    /// By Pod, container and run.
-    begun: HashSet<(String, String, u32)>,
+    /// What has begun of the Pods that are there.
+    begun: HashMap<String, BegunPod>,
     streams: JoinSet<()>,
     room: Arc<Semaphore>,
     has_told_room: bool,
     /// The Pods that have not begun, and what was said of why.
     waiting: HashMap<String, String>,
-    /// Which Pods have ended, for those who read what they have printed.
-    over: HashMap<String, Arc<AtomicBool>>,
     said: Sender<Said>,
     is_full: watch::Receiver<bool>,
+}
+
+#[derive(Default)]
+struct BegunPod {
+    /// Containers, with the number of their run.
+    runs: HashSet<(String, u32)>,
+    /// Whether it has ended, for those who read what it has printed.
+    is_over: Arc<AtomicBool>,
 }
 
 impl Follower {
@@ -120,10 +125,9 @@ impl Follower {
         let mut away = Away::default();
         while let Some(seen) = seen.recv().await {
             match seen {
-                Seen::Pod(pod, is_gone) if pod.is_of(&self.uid) && !is_gone => {
-                    self.observe(&pod, part).await;
-                }
-                Seen::Pod(..) => {}
+                Seen::Pod(pod, _) if !pod.is_of(&self.uid) => {}
+                Seen::Pod(pod, true) => self.forget(&pod),
+                Seen::Pod(pod, false) => self.observe(&pod, part).await,
                 Seen::Job(job, is_gone) => {
                     // Another of the same name is there only when this one has gone.
                     let is_other = job.metadata.uid.as_ref() != Some(&self.uid);
@@ -179,12 +183,13 @@ impl Follower {
             return;
         }
         self.tell_reason(pod).await;
-        let is_over = self.over.entry(pod.uid().to_owned()).or_default();
-        is_over.store(!pod.is_under_way(), Ordering::Relaxed);
         for (container, run) in self.wanted.containers(pod) {
-            if !self.begun.insert((pod.uid().to_owned(), container.to_owned(), run)) {
+            let begun = self.begun.entry(pod.uid().to_owned()).or_default();
+            begun.is_over.store(!pod.is_under_way(), Ordering::Relaxed);
+            if !begun.runs.insert((container.to_owned(), run)) {
                 continue;
             }
+            let is_over = begun.is_over.clone();
             if self.streams.len() >= MAX_FOLLOWED && !self.has_told_room {
                 self.has_told_room = true;
                 let text = format!(
@@ -195,18 +200,23 @@ impl Follower {
             }
             // Those that are over leave room for what they kept.
             while self.streams.try_join_next().is_some() {}
-            self.begin(pod.clone(), container.to_owned(), part);
+            self.begin(pod.clone(), container.to_owned(), part, is_over);
         }
     }
 
-    fn begin(&mut self, pod: PodSight, container: String, part: Part) {
+    /// A Pod is gone: nothing of it begins any more.
+    fn forget(&mut self, pod: &PodSight) {
+        self.waiting.remove(pod.uid());
+        self.begun.remove(pod.uid());
+    }
+
+    fn begin(&mut self, pod: PodSight, container: String, part: Part, is_over: Arc<AtomicBool>) {
         let (room, said) = (self.room.clone(), self.said.clone());
         let client = self.calls.client().clone();
         let prefix = match self.has_prefix {
             true => self.wanted.prefix(&pod, &container),
             false => String::new(),
         };
-        let is_over = self.over.get(pod.uid()).cloned().unwrap_or_default();
         let patience = Patience { is_full: self.is_full.clone(), is_over };
         self.streams.spawn(async move {
             let _place = room.acquire().await;

@@ -37,8 +37,6 @@ pub(crate) async fn tell(
     said: Sender<Said>,
     is_full: watch::Receiver<bool>,
 ) {
-    // What there is stays as long as it takes to be read.
-    let patience = Patience { is_full, is_over: Arc::new(true.into()) };
     let client = calls.client();
     let speakers: Vec<Speaker<'_>> = pods
         .iter()
@@ -65,7 +63,10 @@ pub(crate) async fn tell(
         let prefix = if has_prefix { wanted.prefix(pod, container) } else { String::new() };
         let ended = match log {
             Ok(log) => {
-                pump(log, &prefix, &said, patience.clone()).await.map_err(|error| told(&error))
+                // The log of a Pod that runs on may be rotated away while somebody waits.
+                let is_over = Arc::new((!pod.is_under_way()).into());
+                let patience = Patience { is_full: is_full.clone(), is_over };
+                pump(log, &prefix, &said, patience).await.map_err(|error| told(&error))
             }
             Err(error) => Err(refusal(&error)),
         };

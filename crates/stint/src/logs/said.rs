@@ -2,6 +2,7 @@
 //! output, and notes on standard error.
 
 use std::io::{self, BufWriter, Write};
+use std::time::Instant;
 
 use tokio::sync::mpsc::Sender;
 
@@ -93,8 +94,11 @@ pub(crate) fn print(said: &Spool<Said>) -> io::Result<Ending> {
     let mut ending = Ending::Done;
     loop {
         let next = said.take(BATCH);
+        if tell_lost(said) {
+            ending = Ending::Failed;
+        }
         if next.is_empty() {
-            return Ok(if tell_lost(said) { Ending::Failed } else { ending });
+            return Ok(ending);
         }
         for next in next {
             match next {
@@ -119,7 +123,7 @@ pub(crate) fn print(said: &Spool<Said>) -> io::Result<Ending> {
 
 /// Says what was left out, if anything was.
 fn tell_lost(said: &Spool<Said>) -> bool {
-    let lost = said.take_lost();
+    let lost = said.take_lost(Instant::now());
     for (whose, bytes) in &lost {
         // If that fails there is nowhere left to say so.
         let _ = io::stderr().lock().write_all(told_lost(whose, *bytes).as_bytes());

@@ -41,15 +41,17 @@ pub(crate) enum CreationError {
 }
 
 impl CreationError {
-    /// What the API server said, or did not.
-    pub(crate) fn into_source(self) -> CallError {
+    /// What the API server said, or did not, if neither the manifest nor the command line is at
+    /// fault.
+    pub(crate) fn into_failure(self) -> Result<CallError, Self> {
+        if self.is_wrong_usage() {
+            return Err(self);
+        }
         match self {
             CreationError::Refused { source, .. } | CreationError::Namespace { source, .. } => {
-                source
+                Ok(source)
             }
-            CreationError::Unfit { why: message, .. } | CreationError::Unmet(message) => {
-                CallError::Refused { code: 422, message }
-            }
+            error @ (CreationError::Unfit { .. } | CreationError::Unmet(_)) => Err(error),
         }
     }
 

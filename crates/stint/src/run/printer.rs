@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use indicatif::MultiProgress;
 use tokio::sync::mpsc::Receiver;
@@ -58,7 +58,7 @@ impl Printer {
         let write = move || {
             loop {
                 let batch = lines.take(BATCH);
-                for (whose, bytes) in lines.take_lost() {
+                for (whose, bytes) in lines.take_lost(Instant::now()) {
                     screen.say(told_lost(&whose, bytes));
                 }
                 if batch.is_empty() {
