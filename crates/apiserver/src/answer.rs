@@ -6,7 +6,8 @@ mod listed;
 mod shown;
 mod watched;
 
-pub use body::Body;
+pub use body::{Body, TakenBack};
+pub(crate) use body::{Lease, Lent};
 pub(crate) use layout::Layout;
 pub(crate) use listed::list_body;
 pub(crate) use shown::Shown;

@@ -36,7 +36,7 @@ pub mod table;
 mod verb;
 pub mod wire;
 
-pub use answer::Body;
+pub use answer::{Body, TakenBack};
 pub use api::Config;
 pub use clock::Clock;
 pub use object::{KubernetesType, Object};

@@ -4,6 +4,7 @@
 
 mod dispatch;
 mod limits;
+mod places;
 #[cfg(test)]
 mod tests;
 
@@ -33,6 +34,7 @@ use crate::request::media::accepted_format;
 use crate::request::target::decode_path;
 use crate::status::Status;
 use dispatch::Call;
+use places::Places;
 
 /// A Kubernetes API server on a store. Clones are handles to the same server.
 #[derive(Clone, Debug)]
@@ -46,10 +48,28 @@ struct Inner {
     authenticator: Authenticator,
     metrics: Arc<Metrics>,
     limits: Limits,
+    /// What those share who come by a connection.
+    outside: Share,
+    /// What the parts of this process share: no client can take it from them.
+    inside: Share,
+}
+
+/// What some callers share.
+#[derive(Debug)]
+struct Share {
     /// A place for each request under way that is no watch.
-    requests: Arc<Semaphore>,
+    requests: Places,
     /// A place for each watch and each log that is followed.
     long_running: Arc<Semaphore>,
+}
+
+impl Share {
+    fn new(limits: &Limits) -> Self {
+        Share {
+            requests: Places::new(limits.requests, limits.stall_time),
+            long_running: Arc::new(Semaphore::new(limits.long_running)),
+        }
+    }
 }
 
 impl ApiServer {
@@ -60,8 +80,8 @@ impl ApiServer {
             authenticator,
             metrics: Arc::new(Metrics::new()),
             limits,
-            requests: Arc::new(Semaphore::new(limits.requests)),
-            long_running: Arc::new(Semaphore::new(limits.long_running)),
+            outside: Share::new(&limits),
+            inside: Share::new(&limits),
         };
         ApiServer { inner: Arc::new(inner) }
     }
@@ -90,15 +110,20 @@ impl ApiServer {
         B::Error: Into<Box<dyn Error + Send + Sync>>,
     {
         let (parts, body) = request.into_parts();
+        let mut body = pin!(body);
         let started = Instant::now();
         let mut labels = RequestLabels { verb: "other", group: "", resource: "", code: 0 };
         let result = match timeout(
             self.inner.limits.request_time,
-            self.inner.answer(&parts, body, &mut labels),
+            self.inner.answer(&parts, body.as_mut(), &mut labels),
         )
         .await
         {
-            Ok(result) => result,
+            Ok(Ok(answer)) => Ok(answer),
+            Ok(Err(status)) => {
+                self.inner.limits.pass_over(body).await;
+                Err(status)
+            }
             Err(_) => Err(Status::timeout(
                 "request did not complete within the allotted time; it may have been carried out",
             )),
@@ -119,7 +144,7 @@ impl Inner {
     async fn answer<B>(
         &self,
         parts: &Parts,
-        body: B,
+        body: Pin<&mut B>,
         labels: &mut RequestLabels,
     ) -> Result<Response<Body>, Status>
     where
@@ -141,10 +166,8 @@ impl Inner {
         let place = if call.is_long_running() {
             None
         } else {
-            let waiting = self.requests.clone().acquire_owned();
-            let waited = timeout(self.limits.queue_time, waiting).await;
-            let place = waited.map_err(|_| too_many())?.expect("it is never closed");
-            Some((place, self.metrics.in_flight()))
+            let place = call.share().requests.take(call.client(), self.limits.queue_time);
+            Some((place.await.ok_or_else(too_many)?, self.metrics.in_flight()))
         };
         let body = if call.reads_body() {
             read_body(body, self.limits.body_bytes).await?
@@ -159,7 +182,13 @@ impl Inner {
             result = Ok(answer);
         }
         // A list is made while it is read: it is under way until then.
-        result.map(|answer| answer.map(|body| body.holding(place)))
+        let answer = result?;
+        Ok(match place {
+            Some((place, running)) => {
+                answer.map(|body| body.lent(|answer| place.lend(answer), running))
+            }
+            None => answer,
+        })
     }
 }
 
@@ -167,35 +196,40 @@ fn too_many() -> Status {
     Status::too_many_requests("Too many requests, please try again later.", 1)
 }
 
-async fn read_body<B>(body: B, limit: usize) -> Result<Bytes, Status>
+async fn read_body<B>(body: Pin<&mut B>, limit: usize) -> Result<Bytes, Status>
 where
     B: http_body::Body,
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
-    let mut body = pin!(body);
-    match Limited::new(body.as_mut(), limit).collect().await {
+    match Limited::new(body, limit).collect().await {
         Ok(collected) => Ok(collected.to_bytes()),
-        Err(error) if error.is::<LengthLimitError>() => {
-            pass_over(body, limit * PASSED_OVER).await;
-            Err(Status::too_large(limit))
-        }
+        Err(error) if error.is::<LengthLimitError>() => Err(Status::too_large(limit)),
         Err(error) => Err(Status::bad_request(format!("the body could not be read: {error}"))),
     }
 }
 
-/// How much of a body that is too large is passed over, in bodies of the largest size. Some
-/// clients do not listen before they have said all, and HTTP/2 would cut them off: they learn
-/// why only if they may finish. Beyond 12 MiB that is their own affair.
+/// How much of the body of a refused request is passed over, in bodies of the largest size.
+/// Beyond 12 MiB that is the client's own affair.
 const PASSED_OVER: usize = 4;
 
-/// Reads a body to its end, or so much of it.
-async fn pass_over<B: http_body::Body>(mut body: Pin<&mut B>, mut bytes_left: usize) {
-    while let Some(Ok(frame)) = body.frame().await {
-        let bytes = frame.data_ref().map_or(0, Buf::remaining);
-        match bytes_left.checked_sub(bytes) {
-            Some(left) => bytes_left = left,
-            None => return,
-        }
+impl Limits {
+    /// Reads a body to its end, or so much of it, or for so long. Some clients do not listen before
+    /// they have said all, and HTTP/2 would cut them off: they learn why they are refused only if
+    /// they may finish.
+    async fn pass_over<B: http_body::Body>(&self, mut body: Pin<&mut B>) {
+        let mut bytes_left = self.body_bytes * PASSED_OVER;
+        let read = async {
+            while !body.is_end_stream()
+                && let Some(Ok(frame)) = body.frame().await
+            {
+                let bytes = frame.data_ref().map_or(0, Buf::remaining);
+                match bytes_left.checked_sub(bytes) {
+                    Some(left) => bytes_left = left,
+                    None => return,
+                }
+            }
+        };
+        let _ = timeout(self.stall_time, read).await;
     }
 }
 

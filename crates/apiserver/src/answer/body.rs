@@ -1,9 +1,9 @@
 //! The body of an answer: whole, in pieces that are made as they are read, or without an end.
 
 use std::any::Any;
-use std::convert::Infallible;
 use std::fmt;
 use std::pin::Pin;
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
@@ -15,14 +15,50 @@ use tokio::task::coop;
 pub struct Body {
     inner: Inner,
     /// What is let go of when the body is read to its end, or nobody wants it any more.
-    held: Option<Box<dyn Any + Send>>,
+    _held: Option<Box<dyn Any + Send>>,
 }
 
 enum Inner {
     Whole(Option<Bytes>),
-    Pieces(Box<dyn Iterator<Item = Bytes> + Send>),
+    Pieces(Pieces),
+    Lent(Lent, Box<dyn Lease>),
     Stream(Pin<Box<dyn Stream<Item = Bytes> + Send>>),
 }
+
+type Pieces = Box<dyn Iterator<Item = Bytes> + Send>;
+
+/// Pieces that can be taken back while nobody reads them.
+#[derive(Clone)]
+pub(crate) struct Lent(Arc<Mutex<Option<Pieces>>>);
+
+impl Lent {
+    /// Drops what was not read: whoever goes on reading learns that there is no more.
+    pub(crate) fn take_back(&self) {
+        let pieces = self.0.lock().expect("no piece panics").take();
+        drop(pieces);
+    }
+
+    fn next(&self) -> Result<Option<Bytes>, TakenBack> {
+        self.0.lock().expect("no piece panics").as_mut().map(Iterator::next).ok_or(TakenBack)
+    }
+}
+
+impl fmt::Debug for Lent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Lent")
+    }
+}
+
+/// What such pieces are lent by; dropped when they have been read.
+pub(crate) trait Lease: Send + Sync {
+    /// Some were read.
+    fn renew(&self);
+}
+
+/// An answer was not read for so long that there was no place for it any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the answer was not read in time")]
+pub struct TakenBack;
 
 impl Body {
     /// Nothing.
@@ -40,17 +76,25 @@ impl Body {
         Body::of(Inner::Stream(Box::pin(stream)))
     }
 
-    /// The same, holding something for as long as it is being read. What is whole already needs
-    /// nobody's place.
-    pub(crate) fn holding(mut self, held: impl Send + 'static) -> Self {
-        if matches!(self.inner, Inner::Pieces(_)) {
-            self.held = Some(Box::new(held));
+    /// The same, lent for as long as it is being read, and holding something meanwhile. What is
+    /// whole already needs nobody's place.
+    pub(crate) fn lent(
+        self,
+        lend: impl FnOnce(Lent) -> Box<dyn Lease>,
+        held: impl Send + 'static,
+    ) -> Self {
+        match self.inner {
+            Inner::Pieces(pieces) => {
+                let lent = Lent(Arc::new(Mutex::new(Some(pieces))));
+                let inner = Inner::Lent(lent.clone(), lend(lent));
+                Body { inner, _held: Some(Box::new(held)) }
+            }
+            Inner::Whole(_) | Inner::Lent(..) | Inner::Stream(_) => self,
         }
-        self
     }
 
     fn of(inner: Inner) -> Self {
-        Body { inner, held: None }
+        Body { inner, _held: None }
     }
 }
 
@@ -64,7 +108,7 @@ impl fmt::Debug for Body {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.inner {
             Inner::Whole(bytes) => f.debug_tuple("Whole").field(bytes).finish(),
-            Inner::Pieces(_) => f.write_str("Pieces"),
+            Inner::Pieces(_) | Inner::Lent(..) => f.write_str("Pieces"),
             Inner::Stream(_) => f.write_str("Stream"),
         }
     }
@@ -72,12 +116,12 @@ impl fmt::Debug for Body {
 
 impl http_body::Body for Body {
     type Data = Bytes;
-    type Error = Infallible;
+    type Error = TakenBack;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, TakenBack>>> {
         let next = match &mut self.inner {
             Inner::Whole(bytes) => Poll::Ready(bytes.take()),
             // They are always there: without this a long list would let nobody else have a turn.
@@ -86,10 +130,19 @@ impl http_body::Body for Body {
                 turn.made_progress();
                 Poll::Ready(pieces.next())
             }
+            Inner::Lent(lent, lease) => {
+                let turn = ready!(coop::poll_proceed(context));
+                turn.made_progress();
+                lease.renew();
+                match lent.next() {
+                    Ok(next) => Poll::Ready(next),
+                    Err(error) => return Poll::Ready(Some(Err(error))),
+                }
+            }
             Inner::Stream(stream) => stream.as_mut().poll_next(context),
         };
         if matches!(next, Poll::Ready(None)) {
-            self.held = None;
+            *self = Body::empty();
         }
         next.map(|bytes| bytes.map(|bytes| Ok(Frame::data(bytes))))
     }
@@ -103,7 +156,7 @@ impl http_body::Body for Body {
             Inner::Whole(bytes) => {
                 SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64))
             }
-            Inner::Pieces(_) | Inner::Stream(_) => SizeHint::default(),
+            Inner::Pieces(_) | Inner::Lent(..) | Inner::Stream(_) => SizeHint::default(),
         }
     }
 }

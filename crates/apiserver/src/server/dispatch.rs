@@ -9,8 +9,9 @@ use stint_api::field_error::FieldError;
 use stint_api::field_path::Path;
 use stint_store::Revision;
 
-use super::{Inner, too_many};
-use crate::access::{Attributes, Identity, authorize};
+use super::places::Client;
+use super::{Inner, Share, too_many};
+use crate::access::{Attributes, Identity, Peer, authorize};
 use crate::answer::{self, Body, JSON, Layout, Shown, answer, status_answer, written};
 use crate::api::{Written, key};
 use crate::decode::{Format, check_json, repeated_fields};
@@ -35,6 +36,7 @@ pub(super) struct Call<'r> {
     method: &'r Method,
     headers: &'r HeaderMap,
     path: &'r str,
+    peer: Option<&'r Peer>,
     identity: &'r Identity,
     query: Query,
     target: Target<'r>,
@@ -57,7 +59,25 @@ impl<'r> Call<'r> {
             Target::Discovery(_) | Target::Path(_) | Target::Unknown => None,
         };
         let (method, headers) = (&parts.method, &parts.headers);
-        Ok(Call { server, method, headers, path, identity, query, target, verb })
+        let peer = parts.extensions.get::<Peer>();
+        Ok(Call { server, method, headers, path, peer, identity, query, target, verb })
+    }
+
+    /// Whose places it takes.
+    pub(super) fn share(&self) -> &'r Share {
+        match self.peer {
+            Some(Peer::InProcess(_)) => &self.server.inside,
+            Some(Peer::Remote { .. }) | None => &self.server.outside,
+        }
+    }
+
+    /// Whom it shares a turn with.
+    pub(super) fn client(&self) -> Client {
+        let address = match self.peer {
+            Some(Peer::Remote { address, .. }) => Some(*address),
+            Some(Peer::InProcess(_)) | None => None,
+        };
+        Client { user: self.identity.user.clone(), address }
     }
 
     /// What the request is counted by.
@@ -394,7 +414,7 @@ impl<'r> Call<'r> {
 
     /// A place among the requests that may take any time, which is counted.
     fn long_running(&self) -> Result<impl Send + use<>, Status> {
-        let place = self.server.long_running.clone().try_acquire_owned();
+        let place = self.share().long_running.clone().try_acquire_owned();
         Ok((place.map_err(|_| too_many())?, self.server.metrics.watcher()))
     }
 

@@ -7,12 +7,15 @@ use std::time::Duration;
 pub struct Limits {
     /// Requests under way at once. kube-apiserver takes 600 by default (400 that read, 200
     /// that write); each holds a body of at most `body_bytes` here, so 600 hold 1.8 GB at the
-    /// very worst.
+    /// very worst. Those of this process, which are the cluster itself, have as many again.
     pub requests: usize,
     /// How long a request may wait for its turn before it is told to come back.
     pub queue_time: Duration,
+    /// How long an answer may go unread while others wait for its place. A connection that is
+    /// alive takes some of it every few milliseconds.
+    pub stall_time: Duration,
     /// Watches and logs at once. Each costs a few KB and a place in one shared window: ten
-    /// thousand are some 50 MB.
+    /// thousand are some 50 MB. Those of this process have as many again.
     pub long_running: usize,
     /// How long a request may take that is no watch: as in kube-apiserver.
     pub request_time: Duration,
@@ -25,6 +28,7 @@ impl Default for Limits {
         Limits {
             requests: 600,
             queue_time: Duration::from_secs(15),
+            stall_time: Duration::from_secs(5),
             long_running: 10_000,
             request_time: Duration::from_secs(60),
             body_bytes: 3 * 1024 * 1024,

@@ -41,6 +41,7 @@ fn few() -> Limits {
     Limits {
         requests: 1,
         queue_time: Duration::from_secs(15),
+        stall_time: Duration::from_secs(5),
         long_running: 1,
         request_time: Duration::from_secs(60),
         body_bytes: 100,
@@ -62,7 +63,7 @@ async fn post_nothing(server: LocalServer) -> Response<Body> {
 }
 
 async fn reason(answer: Response<Body>) -> String {
-    let Ok(body) = answer.into_body().collect().await;
+    let body = answer.into_body().collect().await.expect("all of it");
     let status: Value = serde_json::from_slice(&body.to_bytes()).expect("JSON");
     status["reason"].as_str().expect("a reason").to_owned()
 }
@@ -189,7 +190,7 @@ async fn an_age_in_a_watch_is_that_of_its_event() {
     let Ok(watch) = server.clone().call(request).await;
     let mut events = watch.into_body();
     let mut age = async || {
-        let Ok(event) = events.frame().await.expect("an event");
+        let event = events.frame().await.expect("an event").expect("it is whole");
         let event = event.into_data().expect("data");
         let event: Value = serde_json::from_slice(&event).expect("JSON");
         event["object"]["rows"][0]["cells"][4].clone()
@@ -222,7 +223,7 @@ async fn send(server: &LocalServer, method: &str, path: &str, body: &str) -> (u1
     let request = request.body(Full::new(Bytes::from(body.to_owned()))).expect("a request");
     let Ok(answer) = server.clone().call(request).await;
     let code = answer.status().as_u16();
-    let Ok(body) = answer.into_body().collect().await;
+    let body = answer.into_body().collect().await.expect("all of it");
     (code, serde_json::from_slice(&body.to_bytes()).expect("JSON"))
 }
 
@@ -431,6 +432,70 @@ async fn a_list_has_its_place_until_it_is_read() {
     assert_eq!(get(&server, CONFIG_MAPS).await.status(), 429);
     drop(list);
     assert_eq!(get(&server, CONFIG_MAPS).await.status(), 200);
+}
+
+/// A request of somebody at the other end of a connection.
+async fn ask(server: &ApiServer, port: u16, path: &str) -> Response<Body> {
+    let mut request = Request::get(path).body(Full::new(Bytes::new())).expect("a request");
+    let address = ([127, 0, 0, 1], port).into();
+    let certificate = Some(Identity::admin());
+    request.extensions_mut().insert(Peer::Remote { address, certificate });
+    server.handle(request).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_does_not_read_gives_way_to_those_who_wait() {
+    let inside = server(few());
+    let outside = &inside.server;
+    let unread = ask(outside, 1, CONFIG_MAPS).await;
+    assert_eq!(unread.status(), 200);
+    let before = Instant::now();
+    let second = ask(outside, 2, CONFIG_MAPS).await;
+    assert_eq!(second.status(), 200);
+    assert_eq!(before.elapsed(), few().stall_time);
+    assert!(unread.into_body().collect().await.is_err(), "half a list is no list");
+    assert!(second.into_body().collect().await.is_ok());
+    // Whoever is served at once takes nothing from anybody.
+    let unread = ask(outside, 1, CONFIG_MAPS).await;
+    tokio::time::sleep(few().stall_time * 2).await;
+    assert!(unread.into_body().collect().await.is_ok());
+}
+
+#[tokio::test]
+async fn clients_cannot_hold_up_the_cluster_itself() {
+    let inside = server(Limits { queue_time: Duration::ZERO, ..few() });
+    let outside = &inside.server;
+    let watch = format!("{CONFIG_MAPS}?watch=true");
+    let held = (ask(outside, 1, CONFIG_MAPS).await, ask(outside, 1, &watch).await);
+    assert_eq!((held.0.status().as_u16(), held.1.status().as_u16()), (200, 200));
+    assert_eq!(ask(outside, 2, CONFIG_MAPS).await.status(), 429);
+    assert_eq!(ask(outside, 2, &watch).await.status(), 429);
+    assert_eq!(get(&inside, CONFIG_MAPS).await.status(), 200);
+    assert_eq!(get(&inside, &watch).await.status(), 200);
+}
+
+#[tokio::test]
+async fn whoever_is_refused_may_say_all_first() {
+    let inside = server(few());
+    for (path, code) in [
+        ("/api/v1/configmaps", 405),
+        ("/apis/batch/v1/namespaces/default/cronjobs", 404),
+        ("/version", 405),
+    ] {
+        let (body, read) = counted(2);
+        let request = Request::post(path).body(body).expect("a request");
+        let Ok(answer) = inside.clone().call(request).await;
+        assert_eq!((answer.status().as_u16(), read.load(Ordering::Relaxed)), (code, 2), "{path}");
+    }
+    let stranger = &inside.server;
+    let viewer = inside.server.local(Identity::view());
+    let (body, read) = counted(2);
+    let answer = stranger.handle(Request::post(CONFIG_MAPS).body(body).expect("a request")).await;
+    assert_eq!((answer.status().as_u16(), read.load(Ordering::Relaxed)), (401, 2));
+    let (body, read) = counted(2);
+    let request = Request::post(CONFIG_MAPS).body(body).expect("a request");
+    let Ok(answer) = viewer.clone().call(request).await;
+    assert_eq!((answer.status().as_u16(), read.load(Ordering::Relaxed)), (403, 2));
 }
 
 #[tokio::test]

@@ -48,7 +48,7 @@ impl Server {
         let mut local = self.local.clone();
         let Ok(answer) = local.call(request.map(Full::new)).await;
         let (parts, body) = answer.into_parts();
-        let Ok(body) = body.collect().await;
+        let body = body.collect().await.expect("all of it");
         Answer { code: parts.status.as_u16(), headers: parts.headers, body: body.to_bytes() }
     }
 
@@ -60,7 +60,7 @@ impl Server {
         let Ok(answer) = local.call(request.map(Full::new)).await;
         let (parts, body) = answer.into_parts();
         tokio::time::pause();
-        let Ok(body) = body.collect().await;
+        let body = body.collect().await.expect("all of it");
         tokio::time::resume();
         Answer { code: parts.status.as_u16(), headers: parts.headers, body: body.to_bytes() }
     }

@@ -230,6 +230,6 @@ async fn send(
     let answer = server.clone().call(request).await.expect("it cannot fail");
     assert_eq!(answer.headers()[CONTENT_TYPE], "application/json");
     let code = answer.status().as_u16();
-    let Ok(body) = answer.into_body().collect().await;
+    let body = answer.into_body().collect().await.expect("all of it");
     (code, serde_json::from_slice(&body.to_bytes()).expect("JSON"))
 }

@@ -1,0 +1,320 @@
+//! How many requests are under way at once, and whose turn it is when there are more. It must not
+//! know what requests ask for.
+//!
+//! ```text
+//! comes ──a place is free──▶ under way ──answered whole──▶ gone
+//!   │                           │ answered in pieces, which are made as they are read
+//!   │ none is free              ▼
+//!   └──▶ waits               being read ──to its end, or dropped──▶ gone
+//!         │ too long            │ not read for a while, and somebody waits
+//!         ▼                     ▼
+//!       refused              taken back: what was left of it is dropped
+//! ```
+//!
+//! # Guarantees
+//!
+//! - Whoever has the fewest places gets the next one: a client that asks for thousands of things
+//!   at once waits for itself, and hardly anybody else does.
+//! - Somebody who does not read what was asked for keeps nobody waiting for longer than
+//!   [`Limits::stall_time`](super::Limits::stall_time), and leaves nothing in memory but what was
+//!   sent already.
+
+use std::collections::{HashMap, VecDeque};
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+use tokio::time::{Instant, sleep_until, timeout};
+
+use crate::answer::{Lease, Lent};
+
+/// Who shares a turn: one caller on one connection.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Client {
+    /// The name of the caller.
+    pub(super) user: String,
+    /// Where the connection comes from; none within this process.
+    pub(super) address: Option<SocketAddr>,
+}
+
+/// The places of a server. Clones are handles to the same ones.
+#[derive(Clone, Debug)]
+pub(super) struct Places {
+    state: Arc<Mutex<State>>,
+    stall_time: Duration,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    free: usize,
+    /// How many places each client has; none of them is zero.
+    taken: HashMap<Client, usize>,
+    /// Who waits; none of the lines is empty. While anybody does, nothing is free.
+    waiting: HashMap<Client, VecDeque<Waiting>>,
+    /// Answers that are being read.
+    readings: HashMap<u64, Reading>,
+    last_id: u64,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    id: u64,
+    turn: oneshot::Sender<Place>,
+}
+
+#[derive(Debug)]
+struct Reading {
+    client: Client,
+    since: Instant,
+    answer: Lent,
+}
+
+impl Places {
+    /// So many places; an answer that is not read for `stall_time` has none for long.
+    pub(super) fn new(count: usize, stall_time: Duration) -> Self {
+        let state = State { free: count, ..State::default() };
+        Places { state: Arc::new(Mutex::new(state)), stall_time }
+    }
+
+    /// A place, as soon as it is this client's turn; none if that takes too long.
+    pub(super) async fn take(&self, client: Client, queue_time: Duration) -> Option<Place> {
+        let mut ticket = match self.ask(client) {
+            Ok(place) => return Some(place),
+            Err(ticket) => ticket,
+        };
+        timeout(queue_time, ticket.wait()).await.ok()
+    }
+
+    fn ask(&self, client: Client) -> Result<Place, Ticket> {
+        let mut state = self.state();
+        if state.free > 0 {
+            state.free -= 1;
+            *state.taken.entry(client.clone()).or_default() += 1;
+            return Ok(Place { places: self.clone(), client, is_given: true });
+        }
+        let (turn, given) = oneshot::channel();
+        let id = state.next_id();
+        state.waiting.entry(client.clone()).or_default().push_back(Waiting { id, turn });
+        drop(state);
+        Err(Ticket { places: self.clone(), client, id, given })
+    }
+
+    /// A place of this client is free: whose turn is it?
+    fn give_back(&self, client: &Client) {
+        let mut state = self.state();
+        state.discount(client);
+        while let Some((next, turn)) = state.next_turn() {
+            *state.taken.entry(next.clone()).or_default() += 1;
+            let place = Place { places: self.clone(), client: next, is_given: true };
+            let Err(mut place) = turn.send(place) else { return };
+            // Whoever it was has just left. Its end must not come back here: this is locked.
+            place.is_given = false;
+            state.discount(&place.client);
+        }
+        state.free += 1;
+    }
+
+    /// Takes the places back of those who have not read for too long, as far as anybody waits.
+    /// When to look again; none if nobody reads.
+    fn take_back(&self, now: Instant) -> Option<Instant> {
+        loop {
+            let mut state = self.state();
+            let slowest = state.readings.iter().min_by_key(|(_, reading)| reading.since);
+            let (&id, reading) = slowest?;
+            let stalled_at = reading.since + self.stall_time;
+            if state.waiting.is_empty() || stalled_at > now {
+                return Some(stalled_at);
+            }
+            let reading = state.readings.remove(&id).expect("it was just there");
+            drop(state);
+            reading.answer.take_back();
+            self.give_back(&reading.client);
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("nobody panics here")
+    }
+}
+
+impl State {
+    fn next_id(&mut self) -> u64 {
+        self.last_id += 1;
+        self.last_id
+    }
+
+    /// A client has one place less.
+    fn discount(&mut self, client: &Client) {
+        let count = self.taken.get_mut(client).expect("who has a place is counted");
+        *count -= 1;
+        if *count == 0 {
+            self.taken.remove(client);
+        }
+    }
+
+    /// The first of those who wait of the client with the fewest places; of several such the one
+    /// who has waited longest.
+    fn next_turn(&mut self) -> Option<(Client, oneshot::Sender<Place>)> {
+        let order = |(client, line): &(&Client, &VecDeque<Waiting>)| {
+            let taken = self.taken.get(client).copied().unwrap_or(0);
+            (taken, line.front().map(|first| first.id))
+        };
+        let client = self.waiting.iter().min_by_key(order)?.0.clone();
+        let line = self.waiting.get_mut(&client).expect("it was just there");
+        let first = line.pop_front().expect("no line is empty");
+        if line.is_empty() {
+            self.waiting.remove(&client);
+        }
+        Some((client, first.turn))
+    }
+}
+
+/// A place in the line.
+struct Ticket {
+    places: Places,
+    client: Client,
+    id: u64,
+    given: oneshot::Receiver<Place>,
+}
+
+impl Ticket {
+    async fn wait(&mut self) -> Place {
+        loop {
+            let look_again = self.places.take_back(Instant::now());
+            let look_again = look_again.unwrap_or_else(|| Instant::now() + self.places.stall_time);
+            tokio::select! {
+                given = &mut self.given => return given.expect("whoever waits gets a turn"),
+                () = sleep_until(look_again) => {}
+            }
+        }
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        let mut state = self.places.state();
+        if let Some(line) = state.waiting.get_mut(&self.client) {
+            line.retain(|waiting| waiting.id != self.id);
+            if line.is_empty() {
+                state.waiting.remove(&self.client);
+            }
+        }
+    }
+}
+
+/// A request under way.
+#[derive(Debug)]
+pub(super) struct Place {
+    places: Places,
+    client: Client,
+    /// Whether it is to be given back.
+    is_given: bool,
+}
+
+impl Place {
+    /// The same for an answer that is being read.
+    pub(super) fn lend(mut self, answer: Lent) -> Box<dyn Lease> {
+        let mut state = self.places.state();
+        let id = state.next_id();
+        let client = self.client.clone();
+        state.readings.insert(id, Reading { client, since: Instant::now(), answer });
+        drop(state);
+        self.is_given = false;
+        Box::new(Read { places: self.places.clone(), id })
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if self.is_given {
+            self.places.give_back(&self.client);
+        }
+    }
+}
+
+/// The place of an answer that is being read.
+struct Read {
+    places: Places,
+    id: u64,
+}
+
+impl Lease for Read {
+    fn renew(&self) {
+        if let Some(reading) = self.places.state().readings.get_mut(&self.id) {
+            reading.since = Instant::now();
+        }
+    }
+}
+
+impl Drop for Read {
+    fn drop(&mut self) {
+        let reading = self.places.state().readings.remove(&self.id);
+        if let Some(reading) = reading {
+            self.places.give_back(&reading.client);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(3600);
+
+    fn client(port: u16) -> Client {
+        Client { user: "admin".to_owned(), address: Some(([127, 0, 0, 1], port).into()) }
+    }
+
+    /// Who gets places, in which order, if each gives his back as soon as he has it.
+    async fn turns(places: &Places, held: Vec<Place>, clients: &[u16]) -> Vec<u16> {
+        let (turn, mut turns) = tokio::sync::mpsc::unbounded_channel();
+        for &port in clients {
+            let (places, turn) = (places.clone(), turn.clone());
+            tokio::spawn(async move {
+                let place = places.take(client(port), LONG).await.expect("a turn");
+                turn.send(port).expect("somebody listens");
+                drop(place);
+            });
+            // They come one after another.
+            tokio::task::yield_now().await;
+        }
+        drop((held, turn));
+        let mut order = Vec::new();
+        while let Some(port) = turns.recv().await {
+            order.push(port);
+        }
+        order
+    }
+
+    #[tokio::test]
+    async fn whoever_has_the_fewest_places_is_next() {
+        let places = Places::new(2, LONG);
+        let held = [
+            places.take(client(1), LONG).await.expect("it is free"),
+            places.take(client(2), LONG).await.expect("it is free"),
+        ];
+        let [first, second] = held;
+        // The one who comes back is the second's; the first still has one.
+        let order = turns(&places, vec![second], &[1, 1, 1, 2, 3]).await;
+        assert_eq!(order[..2], [2, 3], "{order:?}");
+        drop(first);
+        assert_eq!(places.state().free, 2);
+        assert!(places.state().taken.is_empty() && places.state().waiting.is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_gives_up_waiting_takes_nothing() {
+        let places = Places::new(1, LONG);
+        let held = places.take(client(1), LONG).await.expect("it is free");
+        assert!(places.take(client(2), Duration::from_secs(1)).await.is_none());
+        assert!(places.state().waiting.is_empty());
+        // One whose turn comes when nobody waits for it any more.
+        let Err(ticket) = places.ask(client(3)) else { panic!("nothing is free") };
+        drop(held);
+        assert_eq!(places.state().free, 0, "it is the third's");
+        drop(ticket);
+        assert_eq!(places.state().free, 1);
+        assert!(places.state().taken.is_empty());
+    }
+}
