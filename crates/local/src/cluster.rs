@@ -137,6 +137,10 @@ impl Cluster {
     /// Outside of a tokio runtime with time enabled.
     pub async fn start(options: Options) -> Result<Self, StartError> {
         let Options { storage, store, authenticator, ca_certificate, .. } = options;
+        let folder = match &storage {
+            Storage::Folder(folder) => Some(folder.clone()),
+            Storage::Memory => None,
+        };
         let store = open(storage, store).await?;
         let opened_at = store.revision();
         let clock = options.clock.clone();
@@ -157,7 +161,9 @@ impl Cluster {
         let pods = pod_collector::run(controller(), kept.finished_pods, clock.clone());
         starting.spawn("Pod collector", pods);
         starting.spawn("Event collector", event_collector::run(controller(), kept, clock.clone()));
-        starting.spawn("disk watch", disk::watch(store.refusal()));
+        if let Some(folder) = folder {
+            starting.spawn("disk watch", disk::watch(store.refusal(), folder));
+        }
         let node = options.node.map(|node| {
             let identity = Identity::node(&node.options.node_name);
             Running::start(node, client(&server, identity), clock.clone(), &logs)

@@ -2,21 +2,27 @@
 
 use std::convert::Infallible;
 use std::future::pending;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use stint_store::StoreError;
 use tokio::sync::watch::Receiver;
 use tracing::{error, warn};
 
-/// Says when the disk begins to refuse what is to be stored, and when it takes it again.
-pub(crate) async fn watch(mut refusal: Receiver<Option<StoreError>>) -> Infallible {
+/// Says when the disk begins to refuse what is to be stored in this folder, and when it takes it
+/// again.
+pub(crate) async fn watch(
+    mut refusal: Receiver<Option<StoreError>>,
+    folder: PathBuf,
+) -> Infallible {
+    let folder = folder.display();
     loop {
         let why = begun(&mut refusal).await;
-        error!(error = %why, "nothing can be stored until there is room on the disk; reads go on");
+        error!(error = %why, %folder, "nothing can be stored until there is room on the disk; reads go on");
         if refusal.wait_for(Option::is_none).await.is_err() {
             pending().await
         }
-        warn!("writes are stored again");
+        warn!(%folder, "writes are stored again");
     }
 }
 

@@ -1,7 +1,7 @@
 //! Where an embedded cluster keeps what it keeps: a data folder that is one process's at a time.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
-use std::io;
+use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,8 @@ use std::{env, thread};
 
 use rustix::fs::{Mode, OFlags, fchmod, fstat, open};
 use rustix::process::geteuid;
-use stint_store::{FileLock, LockError};
+use stint_local::StartError;
+use stint_store::{FileLock, LockError, StoreError};
 use thiserror::Error;
 
 /// The folder of the node within the data folder.
@@ -48,6 +49,33 @@ pub(crate) enum PlaceError {
     Owner { path: PathBuf, owner: u32, user: u32 },
     #[error("{} is a symbolic link: name the folder that it leads to with --data-dir", path.display())]
     Link { path: PathBuf },
+}
+
+/// How much room there must be: for the files that one Pod has at its start.
+const LEAST_ROOM_BYTES: usize = 64 << 10;
+
+/// Sees to it that something can be written, before anything else would fail for that.
+pub(crate) fn try_room(folder: &Path, option: &'static str) -> Result<(), PlaceError> {
+    let written = tempfile::tempfile_in(folder)
+        .and_then(|mut file| file.write_all(&[0; LEAST_ROOM_BYTES]).and_then(|()| file.flush()));
+    written.map_err(|source| PlaceError::NoRoom { path: folder.to_owned(), source, option })
+}
+
+/// What a person can do if a folder takes nothing; other errors have a remedy of their own.
+pub(crate) fn remedy(error: &StartError, is_temporary: bool) -> String {
+    match error {
+        StartError::Store(StoreError::Io { .. } | StoreError::InDoubt { .. })
+        | StartError::Bootstrap(_) => format!("; {}", elsewhere(is_temporary)),
+        StartError::Store(_) => String::new(),
+    }
+}
+
+/// What a person can do about a folder that takes nothing.
+pub(crate) fn elsewhere(is_temporary: bool) -> &'static str {
+    match is_temporary {
+        true => "make room there, or choose another place with TMPDIR",
+        false => "make room there, or choose another folder with --data-dir",
+    }
 }
 
 /// Makes the data folder, or takes one that is empty or ours, for this process and its owner

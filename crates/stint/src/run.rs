@@ -55,7 +55,7 @@ use crate::ending::Ending;
 use crate::input;
 use crate::job_text::{MAX_SHOWN_FAILURES, TAIL_LINES, Tail};
 use crate::objects::print_objects;
-use crate::place::{Holder, NODE, PlaceError, hold_folder};
+use crate::place::{Holder, NODE, PlaceError, elsewhere, hold_folder, remedy};
 use crate::progress::{End, Failure, JobProgress, Progress, completions};
 use crate::report::Report;
 use crate::run_args::RunArgs;
@@ -156,34 +156,17 @@ enum RunError {
     #[error("{0}; nothing can be run without it")]
     Failed(TaskFailure),
     #[error(
-        "nothing could be stored for {} seconds: {source}; make room on the disk, and run it again \
+        "nothing could be stored in {} for {} seconds: {source}; make room there, and run it again \
          with the same --data-dir: Jobs go on where they stood",
-        DISK_PATIENCE.as_secs()
+        folder.display(), DISK_PATIENCE.as_secs()
     )]
-    Disk { source: StoreError },
+    Disk { folder: PathBuf, source: StoreError },
     #[error("it is not known whether everything was stored: {0}")]
     Close(#[source] StoreError),
     #[error("cannot start: {0}")]
     Runtime(#[source] io::Error),
     #[error("cannot write to standard output: {0}")]
     Output(#[source] io::Error),
-}
-
-/// What a person can do if a folder takes nothing; other errors have a remedy of their own.
-fn remedy(error: &StartError, is_temporary: bool) -> String {
-    match error {
-        StartError::Store(StoreError::Io { .. } | StoreError::InDoubt { .. })
-        | StartError::Bootstrap(_) => format!("; {}", elsewhere(is_temporary)),
-        StartError::Store(_) => String::new(),
-    }
-}
-
-/// What a person can do about a folder that takes nothing.
-fn elsewhere(is_temporary: bool) -> &'static str {
-    match is_temporary {
-        true => "make room there, or choose another place with TMPDIR",
-        false => "make room there, or choose another folder with --data-dir",
-    }
 }
 
 fn refuse(error: &RunError) -> u8 {
@@ -611,6 +594,7 @@ impl Run {
         if is_kept || args.keep {
             ending.remove(None);
         }
+        let folder = place.folder().to_owned();
         let logs = place.leave(is_kept, args.keep);
         let next = match stop {
             _ if has_failed => Next::Retry(failed_indexes(jobs)),
@@ -631,7 +615,7 @@ impl Run {
         });
         match (stop, printed) {
             (Stop::Failed(failure), _) => Err(RunError::Failed(failure)),
-            (Stop::Refused(why), _) => Err(RunError::Disk { source: why }),
+            (Stop::Refused(why), _) => Err(RunError::Disk { folder, source: why }),
             (Stop::Ended | Stop::TimedOut | Stop::Interrupted, Ok(())) => Ok(code),
             (_, Err(error)) if has_left(&error) => Ok(unread(code)),
             (_, Err(error)) => Err(RunError::Output(error)),

@@ -20,7 +20,9 @@ use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::cli::{LogLevel, ServeArgs};
 use crate::ending::Ending;
-use crate::place::{KUBECONFIG, NODE, PODS, PlaceError, STORE, default_folder, take_folder};
+use crate::place::{
+    KUBECONFIG, NODE, PODS, PlaceError, STORE, default_folder, remedy, take_folder, try_room,
+};
 use crate::signals::{EXIT_INTERRUPTED, Signals};
 use crate::temporary::Temporary;
 
@@ -53,8 +55,8 @@ enum ServeError {
     Kubeconfig(#[source] FrontError),
     #[error(transparent)]
     Front(#[from] FrontError),
-    #[error(transparent)]
-    Start(#[from] StartError),
+    #[error("cannot keep anything in {}: {source}{}", folder.display(), remedy(source, *is_temporary))]
+    Start { folder: PathBuf, is_temporary: bool, source: StartError },
     #[error("{0}; nothing can be served without it")]
     Failed(TaskFailure),
     #[error("it is not known whether everything was stored: {0}")]
@@ -103,7 +105,11 @@ async fn serve_here(args: &ServeArgs, ending: &Ending) -> Result<(), ServeError>
         node,
         ..Options::default()
     })
-    .await?;
+    .await
+    .map_err(|source| {
+        let (folder, is_temporary) = (place.folder().to_owned(), place.temporary.is_some());
+        ServeError::Start { folder, is_temporary, source }
+    })?;
     if let Err(error) = front.write_kubeconfig(&place.kubeconfig) {
         let _ = cluster.shutdown().await;
         return Err(ServeError::Kubeconfig(error));
@@ -145,6 +151,7 @@ impl Place {
         if args.in_memory {
             check_kubeconfig(args, None)?;
             let folder = Temporary::new()?;
+            try_room(folder.path(), "TMPDIR")?;
             let beside = || folder.path().join(KUBECONFIG);
             let kubeconfig = args.kubeconfig.clone().unwrap_or_else(beside);
             let pods = folder.path().join(PODS);
@@ -159,9 +166,15 @@ impl Place {
         let data = std::path::absolute(&data).unwrap_or(data);
         check_kubeconfig(args, Some(&data))?;
         let lock = take_folder(&data)?;
+        try_room(&data, "--data-dir")?;
         let kubeconfig = args.kubeconfig.clone().unwrap_or_else(|| data.join(KUBECONFIG));
         let pods = data.join(PODS);
         Ok(Place { data: Some(data), kubeconfig, pods, _lock: Some(lock), temporary: None })
+    }
+
+    /// Where everything is but what is in memory.
+    fn folder(&self) -> &Path {
+        self.pods.parent().expect("it is a folder within another")
     }
 }
 

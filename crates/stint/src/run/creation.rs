@@ -7,6 +7,7 @@ use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Node;
 use serde_json::{Value, json};
 use stint_api::index_set::IndexSet;
+use stint_api::names::finalizer::{FOREGROUND_DELETION, ORPHAN};
 use thiserror::Error;
 use tokio::time::{sleep, timeout};
 
@@ -292,6 +293,15 @@ pub(crate) async fn make_job(
             }
             return Made::again(calls, old, note).await.map_err(refused);
         }
+        let held = foreign_finalizers(&old);
+        if !held.is_empty() {
+            return Err(unfit(format!(
+                "cannot be made anew: the one of an earlier run has finalizers that nobody takes \
+                 off here ({}); leave them out of the manifest, and begin anew in another \
+                 --data-dir",
+                held.join(", ")
+            )));
+        }
         calls.delete(&path).await.map_err(refused)?;
         while calls.get(&path).await.map_err(refused)?.is_some() {
             sleep(LOOK_AGAIN).await;
@@ -299,6 +309,13 @@ pub(crate) async fn make_job(
     }
     let made = create(calls, &folder, job, &preset).await.map_err(refused)?;
     Ok(Made { job: typed(made), preset, note: None, earlier_pods: Vec::new() })
+}
+
+/// The finalizers that no part of the cluster takes off.
+fn foreign_finalizers(object: &Value) -> Vec<&str> {
+    let finalizers = object["metadata"]["finalizers"].as_array().into_iter().flatten();
+    let is_ours = |it: &&str| [FOREGROUND_DELETION, ORPHAN].contains(it);
+    finalizers.filter_map(Value::as_str).filter(|it| !is_ours(it)).collect()
 }
 
 impl Made {
@@ -346,4 +363,90 @@ fn completed(old: &Value, new: &Job) -> IndexSet {
 
 fn typed(job: Value) -> Job {
     serde_json::from_value(job).expect("the API server answers with Jobs")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use kube::api::{Api, DeleteParams};
+    use stint_api::diagnostic::Span;
+    use stint_local::{Cluster, Identity, Options};
+
+    use super::*;
+    use crate::run::origin::Origin;
+    use crate::source::Source;
+
+    const JOBS: &str = "/apis/batch/v1/namespaces/default/jobs";
+
+    fn written(metadata: Value) -> Written<Job> {
+        let container = json!({"name": "main", "image": "none", "command": ["true"]});
+        let spec = json!({"restartPolicy": "Never", "containers": [container]});
+        let job = json!({
+            "apiVersion": "batch/v1",
+            "kind": "Job",
+            "metadata": metadata,
+            "spec": {"template": {"spec": spec}},
+        });
+        let object = serde_json::from_value(job).expect("a Job");
+        let origin = Origin::new(
+            Arc::new(Source::new("job.yaml", String::new())),
+            Span { start: 0, end: 0 },
+        );
+        Written { place: "job.yaml".to_owned(), origin, object }
+    }
+
+    async fn cluster() -> (Cluster, Calls) {
+        let cluster = Cluster::start(Options::default()).await.expect("it starts");
+        let calls = Calls::new(cluster.client(Identity::admin()));
+        (cluster, calls)
+    }
+
+    #[tokio::test]
+    async fn a_job_that_is_being_deleted_is_made_anew() {
+        let (cluster, calls) = cluster().await;
+        let job = written(json!({"name": "late"}));
+        let old = calls.create(JOBS, &object(&job.object)).await.expect("it is made");
+        // It goes after what it owns, which is held.
+        let owner = json!({
+            "apiVersion": "batch/v1",
+            "kind": "Job",
+            "name": "late",
+            "uid": old["metadata"]["uid"],
+            "blockOwnerDeletion": true,
+        });
+        let metadata = json!({
+            "name": "held",
+            "finalizers": ["example.com/hold"],
+            "ownerReferences": [owner],
+        });
+        let config_maps = "/api/v1/namespaces/default/configmaps";
+        let held = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata});
+        calls.create(config_maps, &held).await.expect("it is made");
+        let jobs: Api<Job> = Api::namespaced(calls.client().clone(), "default");
+        jobs.delete("late", &DeleteParams::foreground()).await.expect("it is to go");
+        let going = calls.get(&format!("{JOBS}/late")).await.expect("it answers");
+        let going = going.expect("it is there as long as the other is held");
+        assert!(going["metadata"]["deletionTimestamp"].is_string(), "{going}");
+
+        let made = make_job(&calls, &job, &Wanted::All, cluster.opened_at()).await;
+        let made = made.expect("it is made");
+        assert_ne!(made.job.metadata.uid.as_deref(), old["metadata"]["uid"].as_str());
+        assert!(made.note.is_none(), "{:?}", made.note);
+        cluster.shutdown().await.expect("it stops");
+    }
+
+    #[tokio::test]
+    async fn a_job_that_would_never_go_is_refused_and_left_alone() {
+        let (cluster, calls) = cluster().await;
+        let job = written(json!({"name": "held", "finalizers": ["example.com/hold"]}));
+        calls.create(JOBS, &object(&job.object)).await.expect("it is made");
+        calls.delete(&format!("{JOBS}/held")).await.expect("it is to go");
+        let refused = make_job(&calls, &job, &Wanted::All, cluster.opened_at()).await;
+        let refused = refused.map(|made| made.job).expect_err("it would wait forever");
+        assert!(refused.is_wrong_usage());
+        let said = refused.to_string();
+        assert!(said.contains("(example.com/hold); leave them out"), "{said}");
+        cluster.shutdown().await.expect("it stops");
+    }
 }

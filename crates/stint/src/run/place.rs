@@ -1,14 +1,13 @@
 //! Where a run keeps its objects and logs, and what is left of them.
 
 use std::fs;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use stint_local::Storage;
 use stint_store::FileLock;
 
 use super::summary::Logs;
-use crate::place::{PODS, PlaceError, STORE, take_folder};
+use crate::place::{PODS, PlaceError, STORE, take_folder, try_room};
 use crate::temporary::Temporary;
 
 /// The logs within the folder of the node.
@@ -20,16 +19,6 @@ pub(crate) enum Place {
     Data { folder: PathBuf, _lock: FileLock },
     /// A folder that is gone at the end.
     Temporary(Temporary),
-}
-
-/// How much room there must be: for the files that one Pod has at its start.
-const LEAST_ROOM_BYTES: usize = 64 << 10;
-
-/// Sees to it that something can be written, before anything else would fail for that.
-fn try_room(folder: &Path, option: &'static str) -> Result<(), PlaceError> {
-    let written = tempfile::tempfile_in(folder)
-        .and_then(|mut file| file.write_all(&[0; LEAST_ROOM_BYTES]).and_then(|()| file.flush()));
-    written.map_err(|source| PlaceError::NoRoom { path: folder.to_owned(), source, option })
 }
 
 impl Place {
