@@ -51,6 +51,9 @@ const SLACK: u64 = 4 << 20;
 /// becomes of memory that is used in pieces.
 const CEILING: u64 = 64 << 20;
 
+/// What is kept of a Pod at least by whoever keeps it: its labels.
+const LABELS_BYTES: u64 = 3 << 10;
+
 /// How long a controller may take to begin with a Job, with all Pods to be read first.
 const PATIENCE: Duration = Duration::from_secs(180);
 
@@ -125,7 +128,16 @@ impl Costs {
         let kept = self.watched.resident.saturating_sub(self.empty.resident);
         assert!(kept <= SLACK + count * BYTES_EACH, "Pods of others are kept: {kept} bytes");
         let kept = self.listed.resident.saturating_sub(self.empty.resident);
-        assert!(kept <= CEILING + count * BYTES_EACH, "Pods of a list are kept: {kept} bytes");
+        let most = CEILING + count * BYTES_EACH;
+        // Of fewer all fit into what may be on its way: whether they are kept does not show.
+        if count * LABELS_BYTES > 2 * CEILING {
+            assert!(kept <= most, "Pods of a list are kept: {kept} bytes");
+        } else {
+            println!(
+                "  (what a start keeps is judged with more than {} Pods)",
+                2 * CEILING / LABELS_BYTES
+            );
+        }
     }
 }
 

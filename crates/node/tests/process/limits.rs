@@ -104,7 +104,7 @@ fn a_container_has_no_more_cpu_than_its_limit() {
 #[test]
 fn the_limit_of_the_pod_holds_for_each_container() {
     in_each_setting(async |node| {
-        let limits = Limits { cpu_millis: Some(500), memory_bytes: Some(64 * MIB) };
+        let limits = Limits { cpu_millis: None, memory_bytes: Some(64 * MIB) };
         let sandbox = node.sandbox_with(|spec| spec.limits = limits).await;
         let (exit, _) = start(&*sandbox, &use_memory(8)).await.end().await;
         assert_eq!(exit.ending, Ending::Code(0));
