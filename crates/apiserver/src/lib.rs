@@ -14,6 +14,7 @@
 pub mod access;
 mod answer;
 mod api;
+mod audit;
 mod chance;
 mod clock;
 pub mod decode;
@@ -38,6 +39,7 @@ pub mod wire;
 
 pub use answer::{Body, TakenBack};
 pub use api::Config;
+pub use audit::{AuditFile, AuditFileError};
 pub use clock::Clock;
 pub use object::{KubernetesType, Object};
 pub use server::{ApiServer, Limits, LocalServer};

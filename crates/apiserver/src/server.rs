@@ -14,12 +14,12 @@ use std::convert::Infallible;
 use std::error::Error;
 use std::future::Future;
 use std::pin::{Pin, pin};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 
 use bytes::{Buf, Bytes};
 use http::request::Parts;
-use http::{Method, Request, Response};
+use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use stint_store::Store;
 use tokio::sync::Semaphore;
@@ -28,6 +28,7 @@ use tokio::time::{Instant, timeout};
 use crate::access::{Authenticator, Identity, Peer, is_public};
 use crate::answer::{Body, add_warnings, status_answer};
 use crate::api::{Api, Config};
+use crate::audit::{AuditFile, Record, Stage};
 use crate::health;
 use crate::metrics::{Metrics, RequestLabels};
 use crate::request::media::accepted_format;
@@ -47,6 +48,7 @@ struct Inner {
     api: Api,
     authenticator: Authenticator,
     metrics: Arc<Metrics>,
+    audit: OnceLock<AuditFile>,
     limits: Limits,
     /// What those share who come by a connection.
     outside: Share,
@@ -79,6 +81,7 @@ impl ApiServer {
             api: Api::new(store, config),
             authenticator,
             metrics: Arc::new(Metrics::new()),
+            audit: OnceLock::new(),
             limits,
             outside: Share::new(&limits),
             inside: Share::new(&limits),
@@ -90,6 +93,11 @@ impl ApiServer {
     /// the OpenMetrics text form, under names that the server does not use.
     pub fn add_metrics(&self, text: impl Fn() -> String + Send + Sync + 'static) {
         self.inner.metrics.add(Box::new(text));
+    }
+
+    /// Writes down who asks for what from now on. There is one such log.
+    pub fn audit(&self, log: AuditFile) {
+        self.inner.audit.get_or_init(|| log);
     }
 
     /// The server as a caller within this process has it: known, and without a socket.
@@ -112,10 +120,13 @@ impl ApiServer {
         let (parts, body) = request.into_parts();
         let mut body = pin!(body);
         let started = Instant::now();
+        let is_audited = self.inner.audit.get().is_some();
+        let is_audited = is_audited && !is_public(&parts.method, parts.uri.path());
+        let mut record = is_audited.then(|| Record::new(&parts, self.inner.api.clock.now()));
         let mut labels = RequestLabels { verb: "other", group: "", resource: "", code: 0 };
         let result = match timeout(
             self.inner.limits.request_time,
-            self.inner.answer(&parts, body.as_mut(), &mut labels),
+            self.inner.answer(&parts, body.as_mut(), &mut labels, record.as_mut()),
         )
         .await
         {
@@ -129,7 +140,11 @@ impl ApiServer {
             )),
         };
         let format = accepted_format(&parts.headers);
+        let refusal = result.as_ref().err().cloned();
         let mut answer = result.unwrap_or_else(|status| status_answer(&status, format));
+        if let Some(record) = record {
+            answer = self.inner.write_down(record, answer, refusal.as_ref()).await;
+        }
         if parts.method == Method::HEAD {
             *answer.body_mut() = Body::empty();
         }
@@ -146,6 +161,7 @@ impl Inner {
         parts: &Parts,
         body: Pin<&mut B>,
         labels: &mut RequestLabels,
+        mut record: Option<&mut Record>,
     ) -> Result<Response<Body>, Status>
     where
         B: http_body::Body,
@@ -158,11 +174,18 @@ impl Inner {
             .authenticator
             .authenticate(&parts.headers, &parts.extensions)
             .map_err(|_| Status::unauthorized())?;
+        if let Some(record) = &mut record {
+            record.by(&identity);
+        }
         let path = decode_path(parts.uri.path())
             .ok_or_else(|| Status::bad_request("the path is not valid"))?;
         let call = Call::new(self, parts, &path, &identity)?;
         call.label(labels);
-        call.authorize()?;
+        let allowed = call.authorize();
+        if let Some(record) = record {
+            call.describe(record, allowed.is_ok());
+        }
+        allowed?;
         let place = if call.is_long_running() {
             None
         } else {
@@ -189,6 +212,48 @@ impl Inner {
             }
             None => answer,
         })
+    }
+}
+
+impl Inner {
+    /// Writes down what came of a request, and of what goes on for a while also its end.
+    async fn write_down(
+        self: &Arc<Self>,
+        record: Record,
+        mut answer: Response<Body>,
+        refusal: Option<&Status>,
+    ) -> Response<Body> {
+        let log = self.audit.get().expect("there is a record because there is a log");
+        if let Ok(id) = HeaderValue::from_str(record.id()) {
+            answer.headers_mut().insert("audit-id", id);
+        }
+        let code = answer.status();
+        let line = |stage, refusal| record.line(stage, code, refusal, self.api.clock.now());
+        if !answer.body().has_no_end() {
+            log.add(line(Stage::ResponseComplete, refusal)).await;
+            return answer;
+        }
+        log.add(line(Stage::ResponseStarted, refusal)).await;
+        let ended = Ended { server: self.clone(), record, code };
+        answer.map(|body| body.holding(ended))
+    }
+}
+
+/// Writes down that something has ended.
+struct Ended {
+    server: Arc<Inner>,
+    record: Record,
+    code: StatusCode,
+}
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        let now = self.server.api.clock.now();
+        let line = self.record.line(Stage::ResponseComplete, self.code, None, now);
+        let log = self.server.audit.get().expect("it was there at the start");
+        if !log.try_add(line) {
+            tracing::warn!("the end of a watch is not in the audit log: too much waits for it");
+        }
     }
 }
 

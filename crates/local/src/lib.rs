@@ -50,4 +50,5 @@ pub use front::{Front, FrontError, FrontOptions};
 pub use pods::NodeOptions;
 /// Whose client it is.
 pub use stint_apiserver::access::Identity;
+pub use stint_apiserver::{AuditFile, AuditFileError};
 pub use tasks::TaskFailure;

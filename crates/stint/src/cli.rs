@@ -244,6 +244,13 @@ pub(crate) struct ServeArgs {
     #[command(flatten)]
     pub(crate) pods: NodeArgs,
 
+    /// Write down who asks for what, and what came of it
+    ///
+    /// One JSON object a line, as Kubernetes has them at its audit level Metadata. Beyond 100 MiB
+    /// the file makes room for the next one, and is kept as FILE.1 until that is full, too.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) audit_log: Option<PathBuf>,
+
     /// How much to tell of what happens inside
     #[arg(long, value_name = "LEVEL", value_enum, default_value_t)]
     pub(crate) log_level: LogLevel,

@@ -8,7 +8,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use stint_local::{
-    Cluster, Front, FrontError, FrontOptions, Options, StartError, Storage, TaskFailure,
+    AuditFile, AuditFileError, Cluster, Front, FrontError, FrontOptions, Options, StartError,
+    Storage, TaskFailure,
 };
 use stint_node::RuntimeError;
 use stint_store::{FileLock, StoreError};
@@ -55,6 +56,8 @@ enum ServeError {
     Kubeconfig(#[source] FrontError),
     #[error(transparent)]
     Front(#[from] FrontError),
+    #[error("{0}; choose another file with --audit-log")]
+    Audit(#[from] AuditFileError),
     #[error("cannot keep anything in {}: {source}{}", folder.display(), remedy(source, *is_temporary))]
     Start { folder: PathBuf, is_temporary: bool, source: StartError },
     #[error("{0}; nothing can be served without it")]
@@ -87,6 +90,7 @@ async fn serve_here(args: &ServeArgs, ending: &Ending) -> Result<(), ServeError>
         names: args.tls_name.clone(),
         node: NODE.to_owned(),
     };
+    let audit = args.audit_log.as_deref().map(AuditFile::open).transpose()?;
     let front = Front::open(place.data.as_deref(), options).await?;
     let node = match args.no_node {
         false => Some(args.pods.start(NODE, &place.pods).await?.0),
@@ -110,6 +114,9 @@ async fn serve_here(args: &ServeArgs, ending: &Ending) -> Result<(), ServeError>
         let (folder, is_temporary) = (place.folder().to_owned(), place.temporary.is_some());
         ServeError::Start { folder, is_temporary, source }
     })?;
+    if let Some(log) = &audit {
+        cluster.server().audit(log.clone());
+    }
     if let Err(error) = front.write_kubeconfig(&place.kubeconfig) {
         let _ = cluster.shutdown().await;
         return Err(ServeError::Kubeconfig(error));
@@ -127,6 +134,9 @@ async fn serve_here(args: &ServeArgs, ending: &Ending) -> Result<(), ServeError>
         tracing::warn!(connections = served.cut, "cut off what did not finish in time");
     }
     let closed = cluster.shutdown().await.map_err(ServeError::Close);
+    if let Some(log) = audit {
+        log.flush().await;
+    }
     if let Some(folder) = place.temporary {
         folder.remove();
     }

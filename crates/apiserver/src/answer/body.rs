@@ -93,6 +93,17 @@ impl Body {
         }
     }
 
+    /// Whether it goes on until somebody ends it.
+    pub(crate) fn has_no_end(&self) -> bool {
+        matches!(self.inner, Inner::Stream(_))
+    }
+
+    /// The same, holding something until it has ended or nobody wants it any more.
+    pub(crate) fn holding(mut self, held: impl Send + 'static) -> Self {
+        self._held = Some(Box::new((self._held.take(), held)));
+        self
+    }
+
     fn of(inner: Inner) -> Self {
         Body { inner, _held: None }
     }

@@ -14,6 +14,7 @@ use super::{Inner, Share, too_many};
 use crate::access::{Attributes, Identity, Peer, authorize};
 use crate::answer::{self, Body, JSON, Layout, Shown, answer, status_answer, written};
 use crate::api::{Written, key};
+use crate::audit::Record;
 use crate::decode::{Format, check_json, repeated_fields};
 use crate::discovery;
 use crate::kind::{AnyKind, Part};
@@ -103,14 +104,24 @@ impl<'r> Call<'r> {
         self.authorize_named(None)
     }
 
-    /// The same of a creation, whose address does not say what the object is called.
-    fn authorize_named(&self, created: Option<&str>) -> Result<(), Status> {
+    /// Writes down what the request is about.
+    pub(super) fn describe(&self, record: &mut Record, is_allowed: bool) {
         let method = self.method.as_str().to_ascii_lowercase();
-        let attributes = match &self.target {
+        let version = match &self.target {
+            Target::Resource(resource) => resource.kind.names().version,
+            Target::Bindings(_) => "v1",
+            Target::Discovery(_) | Target::Path(_) | Target::Unknown => "",
+        };
+        record.about(&self.attributes(&method, None), version, is_allowed);
+    }
+
+    /// What the request is judged by. `method` is its own in lower case.
+    fn attributes<'a>(&'a self, method: &'a str, created: Option<&'a str>) -> Attributes<'a> {
+        match &self.target {
             Target::Resource(resource) => {
                 let names = resource.kind.names();
                 Attributes {
-                    verb: self.verb.map_or(method.as_str(), |verb| verb.as_str()),
+                    verb: self.verb.map_or(method, |verb| verb.as_str()),
                     group: names.group,
                     resource: names.plural,
                     subresource: resource.subresource,
@@ -128,9 +139,15 @@ impl<'r> Call<'r> {
                 ..Attributes::default()
             },
             Target::Discovery(_) | Target::Path(_) | Target::Unknown => {
-                Attributes::of_path(&method, self.path)
+                Attributes::of_path(method, self.path)
             }
-        };
+        }
+    }
+
+    /// The same of a creation, whose address does not say what the object is called.
+    fn authorize_named(&self, created: Option<&str>) -> Result<(), Status> {
+        let method = self.method.as_str().to_ascii_lowercase();
+        let attributes = self.attributes(&method, created);
         authorize(self.identity, &attributes).map_err(|forbidden| {
             let message = forbidden.to_string();
             match &self.target {

@@ -11,4 +11,4 @@ mod server;
 pub(crate) use bench::{Bench, Ended, ended, example, indexed};
 pub(crate) use kubectl::{Kubectl, text};
 pub(crate) use processes::{eventually, is_anybody_marked, marked, peak_bytes, zombies};
-pub(crate) use server::{Server, refused};
+pub(crate) use server::{Server, command, refused};

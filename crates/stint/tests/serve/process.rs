@@ -3,8 +3,9 @@
 use std::os::unix::fs::PermissionsExt;
 
 use rustix::process::Signal;
+use serde_json::{Value, json};
 
-use crate::kit::{Kubectl, Server, eventually, refused};
+use crate::kit::{Kubectl, Server, command, eventually, refused};
 
 #[test]
 fn what_was_created_is_there_after_a_stop_and_after_a_kill() {
@@ -68,6 +69,47 @@ fn a_folder_that_was_open_to_others_is_closed() {
     let _server = Server::in_folder(data.path());
     let mode = std::fs::metadata(data.path()).expect("it is there").permissions().mode();
     assert_eq!(mode & 0o777, 0o700);
+}
+
+#[test]
+fn who_asked_for_what_is_written_down_if_that_is_wanted() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name);
+    let (kubeconfig, log) = (path("kubeconfig"), path("audit.log"));
+    let mut command = command(&["--in-memory", "--no-node"]);
+    command.arg("--kubeconfig").arg(&kubeconfig).arg("--audit-log").arg(&log);
+    let temporary = tempfile::tempdir().expect("a folder");
+    command.env("TMPDIR", temporary.path());
+    let server = Server::launch(command, kubeconfig, temporary);
+    let kubectl = Kubectl::new(&server);
+    kubectl.run("create secret generic hidden --from-literal=word=seldom-said");
+    kubectl.fail("", "delete job not-there");
+    assert!(server.stop().success());
+    let text = std::fs::read_to_string(&log).expect("it is written");
+    let events: Vec<Value> =
+        text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let find = |verb: &str, resource: &str| {
+        let is_it = |it: &&Value| it["verb"] == verb && it["objectRef"]["resource"] == resource;
+        events.iter().find(is_it).unwrap_or_else(|| panic!("no {verb} of {resource} in {text}"))
+    };
+    let created = find("create", "secrets");
+    assert_eq!(created["user"]["username"], "admin");
+    assert_eq!(created["sourceIPs"], json!(["127.0.0.1"]));
+    assert_eq!(created["objectRef"]["namespace"], "default");
+    assert_eq!(created["responseStatus"]["code"], 201);
+    assert!(
+        created["userAgent"].as_str().is_some_and(|it| it.starts_with("kubectl/")),
+        "{created}"
+    );
+    assert_eq!(find("delete", "jobs")["responseStatus"]["reason"], "NotFound");
+    // The cluster's own watches have ended with it.
+    let stages: Vec<&Value> = events
+        .iter()
+        .filter(|it| it["verb"] == "watch" && it["objectRef"]["resource"] == "pods")
+        .map(|it| &it["stage"])
+        .collect();
+    assert!(stages.iter().any(|it| **it == "ResponseStarted"), "{stages:?}");
+    assert!(!text.contains("seldom-said"), "what is sent is nobody's business");
 }
 
 #[test]

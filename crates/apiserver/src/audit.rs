@@ -1,0 +1,222 @@
+//! Who asked for what, when, and what came of it: the audit log of Kubernetes at its level
+//! `Metadata`, one JSON object a line, as tools that read kube-apiserver's know it. Nothing of what
+//! was sent or answered is in it, so no secret is.
+//!
+//! It must not know where the log goes.
+
+mod file;
+
+pub use file::{AuditFile, AuditFileError};
+
+use std::net::SocketAddr;
+
+use http::request::Parts;
+use http::{HeaderMap, StatusCode};
+use jiff::Timestamp;
+use serde_json::{Map, Value, json};
+
+use crate::access::{Attributes, Identity, Peer};
+use crate::chance;
+use crate::status::Status;
+
+/// The longest text of a caller's that is written down: a URI with a selector that names a thousand
+/// Jobs has 40 KiB.
+const MAX_TEXT_BYTES: usize = 64 << 10;
+
+/// One request, as far as it has come.
+#[derive(Debug)]
+pub(crate) struct Record {
+    event: Map<String, Value>,
+}
+
+impl Record {
+    /// A request that has just come.
+    pub(crate) fn new(parts: &Parts, now: Timestamp) -> Self {
+        let uri = parts.uri.path_and_query().map_or("/", |it| it.as_str());
+        let mut event = Map::new();
+        event.insert("kind".to_owned(), "Event".into());
+        event.insert("apiVersion".to_owned(), "audit.k8s.io/v1".into());
+        event.insert("level".to_owned(), "Metadata".into());
+        event.insert("auditID".to_owned(), chance::uid().into());
+        event.insert("stage".to_owned(), Value::Null);
+        event.insert("requestURI".to_owned(), short(uri).into());
+        event.insert("verb".to_owned(), parts.method.as_str().to_ascii_lowercase().into());
+        event.insert("user".to_owned(), json!({}));
+        if let Some(address) = address(parts.extensions.get()) {
+            event.insert("sourceIPs".to_owned(), json!([address.ip()]));
+        }
+        if let Some(agent) = user_agent(&parts.headers) {
+            event.insert("userAgent".to_owned(), short(agent).into());
+        }
+        event.insert("requestReceivedTimestamp".to_owned(), micros(now).into());
+        Record { event }
+    }
+
+    /// Who it was.
+    pub(crate) fn by(&mut self, identity: &Identity) {
+        let user = json!({"username": identity.user, "groups": identity.groups});
+        self.event.insert("user".to_owned(), user);
+    }
+
+    /// What it was about, and whether that was allowed.
+    pub(crate) fn about(&mut self, attributes: &Attributes<'_>, version: &str, is_allowed: bool) {
+        self.event.insert("verb".to_owned(), attributes.verb.into());
+        if !attributes.resource.is_empty() {
+            let named = [
+                ("resource", Some(attributes.resource)),
+                ("namespace", attributes.namespace),
+                ("name", attributes.name),
+                ("apiGroup", Some(attributes.group)),
+                ("apiVersion", Some(version)),
+                ("subresource", attributes.subresource),
+            ];
+            let named = named.into_iter().filter_map(|(key, value)| Some((key, value?)));
+            let object: Map<String, Value> = named
+                .filter(|(_, value)| !value.is_empty())
+                .map(|(key, value)| (key.to_owned(), value.into()))
+                .collect();
+            self.event.insert("objectRef".to_owned(), object.into());
+        }
+        let decision = if is_allowed { "allow" } else { "forbid" };
+        let annotations = json!({"authorization.k8s.io/decision": decision});
+        self.event.insert("annotations".to_owned(), annotations);
+    }
+
+    /// What it is known by.
+    pub(crate) fn id(&self) -> &str {
+        self.event["auditID"].as_str().expect("it is a text")
+    }
+
+    /// What came of it: the line for a log.
+    pub(crate) fn line(
+        &self,
+        stage: Stage,
+        code: StatusCode,
+        refusal: Option<&Status>,
+        now: Timestamp,
+    ) -> Vec<u8> {
+        let mut event = self.event.clone();
+        event.insert("stage".to_owned(), stage.name().into());
+        let mut status = json!({"metadata": {}, "code": code.as_u16()});
+        if let Some(refusal) = refusal {
+            status["status"] = "Failure".into();
+            status["message"] = short(refusal.message()).into();
+            status["reason"] = serde_json::to_value(refusal.reason()).expect("JSON serialises");
+        }
+        event.insert("responseStatus".to_owned(), status);
+        event.insert("stageTimestamp".to_owned(), micros(now).into());
+        let mut line = serde_json::to_vec(&event).expect("JSON serialises");
+        line.push(b'\n');
+        line
+    }
+}
+
+/// How far a request has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// A watch or a log has begun, and may go on for any time.
+    ResponseStarted,
+    /// It is over.
+    ResponseComplete,
+}
+
+impl Stage {
+    fn name(self) -> &'static str {
+        match self {
+            Stage::ResponseStarted => "ResponseStarted",
+            Stage::ResponseComplete => "ResponseComplete",
+        }
+    }
+}
+
+fn address(peer: Option<&Peer>) -> Option<SocketAddr> {
+    match peer? {
+        Peer::Remote { address, .. } => Some(*address),
+        Peer::InProcess(_) => None,
+    }
+}
+
+fn user_agent(headers: &HeaderMap) -> Option<&str> {
+    headers.get(http::header::USER_AGENT)?.to_str().ok()
+}
+
+fn short(text: &str) -> &str {
+    &text[..text.floor_char_boundary(MAX_TEXT_BYTES)]
+}
+
+/// As Kubernetes writes times that are more exact than seconds.
+fn micros(time: Timestamp) -> String {
+    format!("{time:.6}")
+}
+
+#[cfg(test)]
+mod tests {
+    use http::Request;
+
+    use super::*;
+
+    fn at(text: &str) -> Timestamp {
+        text.parse().expect("a time")
+    }
+
+    #[test]
+    fn a_line_says_who_asked_for_what_and_what_came_of_it() {
+        let request = Request::builder()
+            .method("PATCH")
+            .uri("/apis/batch/v1/namespaces/default/jobs/a/status?force=true")
+            .header("user-agent", "kubectl/v1.36.3");
+        let (mut parts, ()) = request.body(()).expect("a request").into_parts();
+        let address = ([127, 0, 0, 1], 4711).into();
+        parts.extensions.insert(Peer::Remote { address, certificate: None });
+        let mut record = Record::new(&parts, at("2026-05-01T12:00:00Z"));
+        record.by(&Identity::view());
+        let attributes = Attributes {
+            verb: "patch",
+            group: "batch",
+            resource: "jobs",
+            subresource: Some("status"),
+            namespace: Some("default"),
+            name: Some("a"),
+            path: "/apis/batch/v1/namespaces/default/jobs/a/status",
+        };
+        record.about(&attributes, "v1", false);
+        let refusal = Status::unauthorized();
+        let now = at("2026-05-01T12:00:00.5Z");
+        let line =
+            record.line(Stage::ResponseComplete, StatusCode::UNAUTHORIZED, Some(&refusal), now);
+        assert_eq!(line.last(), Some(&b'\n'));
+        let mut event: Value = serde_json::from_slice(&line).expect("JSON");
+        assert_eq!(event["auditID"].take(), record.id());
+        let expected = json!({
+            "kind": "Event",
+            "apiVersion": "audit.k8s.io/v1",
+            "level": "Metadata",
+            "auditID": null,
+            "stage": "ResponseComplete",
+            "requestURI": "/apis/batch/v1/namespaces/default/jobs/a/status?force=true",
+            "verb": "patch",
+            "user": {"username": "view", "groups": Identity::view().groups},
+            "sourceIPs": ["127.0.0.1"],
+            "userAgent": "kubectl/v1.36.3",
+            "objectRef": {
+                "resource": "jobs",
+                "namespace": "default",
+                "name": "a",
+                "apiGroup": "batch",
+                "apiVersion": "v1",
+                "subresource": "status",
+            },
+            "responseStatus": {
+                "metadata": {},
+                "status": "Failure",
+                "message": "Unauthorized",
+                "reason": "Unauthorized",
+                "code": 401,
+            },
+            "requestReceivedTimestamp": "2026-05-01T12:00:00.000000Z",
+            "stageTimestamp": "2026-05-01T12:00:00.500000Z",
+            "annotations": {"authorization.k8s.io/decision": "forbid"},
+        });
+        assert_eq!(event, expected);
+    }
+}
