@@ -114,7 +114,7 @@ impl Context {
             return Duty::Removal;
         }
         // What has been written down stays so, whatever the Pod says later.
-        if self.is_uncounted(&record.uid) || record.is_success_written {
+        if self.is_uncounted(&record.uid) || record.is_success_written || record.is_let_go {
             return Duty::Removal;
         }
         if record.phase == PodPhase::Succeeded {

@@ -38,6 +38,9 @@ pub(crate) struct Record {
     pub(crate) failed_by_itself: bool,
     /// Whether the status calls its index completed because of it.
     pub(crate) is_success_written: bool,
+    /// Whether its finalizer goes, or has gone, for a success that counted for nothing when that
+    /// was asked for: then it never will, although its index may be wanted again meanwhile.
+    pub(crate) is_let_go: bool,
     /// Whether its failure has been taken into the Job's streak of failures.
     pub(crate) is_noted: bool,
     /// Whether its failure no longer waits for its index.

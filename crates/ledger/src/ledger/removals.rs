@@ -6,7 +6,7 @@ use super::{InFlight, JobLedger};
 use crate::context::Course;
 use crate::op::{Applied, Op, OpKind, Outcome, PodRef, Refusal};
 use crate::pod_facts::PodPhase;
-use crate::pods::Slot;
+use crate::pods::{Record, Slot};
 
 /// How many ops of one Job are on their way at once. No API server runs that many
 /// requests at a time for one client; beyond it ops would only wait in memory, at some 200
@@ -51,13 +51,14 @@ impl JobLedger {
             && record.phase != PodPhase::Succeeded
             && !self.context.is_uncounted(&record.uid)
             && self.context.course != Course::Over;
+        let is_let_go = record.is_let_go || (op == PodOp::RemoveFinalizer && !is_guarded);
         let (uid, version) = (record.uid.to_string(), record.version);
         let pod = PodRef {
             name: record.name.to_string(),
             uid: uid.clone(),
             version: is_guarded.then_some(version),
         };
-        self.set_busy(slot, true);
+        self.set_busy(slot, true, is_let_go);
         let kind = match op {
             PodOp::RemoveFinalizer => OpKind::RemoveFinalizer(pod),
             PodOp::Delete => OpKind::DeletePod(pod),
@@ -66,9 +67,13 @@ impl JobLedger {
         self.issue(kind, Some(InFlight::Pod { uid, op, version }), ops);
     }
 
-    fn set_busy(&mut self, slot: Slot, is_busy: bool) {
+    fn set_busy(&mut self, slot: Slot, is_busy: bool, is_let_go: bool) {
         let context = &self.context;
-        self.pods.change(slot, |record| record.is_busy = is_busy, |record| context.share(record));
+        let change = |record: &mut Record| {
+            record.is_busy = is_busy;
+            record.is_let_go = is_let_go;
+        };
+        self.pods.change(slot, change, |record| context.share(record));
     }
 
     /// Takes note of what came of an op for a Pod that was at `version` when it was issued.
@@ -76,8 +81,12 @@ impl JobLedger {
         let Some(slot) = self.pods.find(uid) else {
             return;
         };
-        let name = self.pods.get(slot).name.to_string();
-        self.set_busy(slot, false);
+        let record = self.pods.get(slot);
+        let name = record.name.to_string();
+        // Where it is not known what came of it, it may be gone.
+        let is_known = op == PodOp::RemoveFinalizer && !matches!(outcome, Outcome::InDoubt);
+        let is_let_go = record.is_let_go && !is_known;
+        self.set_busy(slot, false, is_let_go);
         match outcome {
             Outcome::Applied(Applied::Pod(facts)) if facts.uid == uid => {
                 self.note_answer(slot, op, facts.version);

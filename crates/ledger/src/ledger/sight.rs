@@ -343,6 +343,7 @@ fn new_record(facts: &PodFacts, verdict: Verdict) -> Record {
         is_released: false,
         failed_by_itself: facts.phase == PodPhase::Failed && !facts.is_deleted,
         is_success_written: false,
+        is_let_go: false,
         is_noted: false,
         stale_version: None,
         is_busy: false,
