@@ -28,6 +28,7 @@ mod openapi;
 pub mod patch;
 pub mod protobuf;
 pub mod request;
+pub mod schema;
 pub mod selector;
 mod server;
 pub mod status;
