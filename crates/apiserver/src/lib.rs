@@ -18,6 +18,7 @@ mod chance;
 mod clock;
 pub mod decode;
 mod discovery;
+pub mod fields;
 mod health;
 pub mod kind;
 pub mod kinds;
