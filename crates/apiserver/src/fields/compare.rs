@@ -44,6 +44,15 @@ impl<'a> Changes<'a> {
         }
     }
 
+    /// The same, which borrows nothing.
+    pub fn into_owned(self) -> Changes<'static> {
+        Changes {
+            removed: self.removed.into_owned(),
+            modified: self.modified.into_owned(),
+            added: self.added.into_owned(),
+        }
+    }
+
     /// What is there now and was not there so.
     pub fn written(&self) -> FieldSet<'a> {
         self.modified.clone().union(self.added.clone())
