@@ -130,18 +130,18 @@ impl<'a> Managed<'a> {
         author: Author<'a>,
         in_version: &mut dyn FnMut(&str) -> Option<Changes<'a>>,
     ) {
-        let changes = changes.without(author.resets);
-        let written = changes.written();
+        let Changes { removed, modified, added } = changes.without(author.resets);
+        let written = modified.union(added);
         self.managers.retain_mut(|manager| {
             if manager.api_version == author.api_version {
-                return manager.lose(&written, &changes.removed);
+                return manager.lose(&written, &removed);
             }
             match in_version(&manager.api_version) {
                 Some(changes) => manager.lose(&changes.written(), &changes.removed),
                 None => false,
             }
         });
-        let taken = written.difference(never_owned());
+        let taken = written.minus(never_owned());
         if !taken.is_empty() {
             let manager = Manager {
                 name: Cow::Borrowed(author.name()),
@@ -258,7 +258,7 @@ impl<'a> Manager<'a> {
     pub(super) fn lose(&mut self, written: &FieldSet<'_>, removed: &FieldSet<'_>) -> bool {
         for lost in [written, removed] {
             if self.fields.meets(lost) {
-                self.fields = self.fields.difference(lost);
+                self.fields = std::mem::take(&mut self.fields).minus(lost);
                 self.written = None;
             }
         }

@@ -157,32 +157,41 @@ impl<'a> FieldSet<'a> {
 
     /// What is in both.
     pub fn intersection(&self, other: &FieldSet<'_>) -> FieldSet<'a> {
-        self.filtered(other, |ours, theirs| {
-            let theirs = theirs?;
-            let below = ours.below.intersection(&theirs.below);
-            Some((ours.is_member && theirs.is_member, below))
-        })
+        let mut both = FieldSet::default();
+        let mut theirs = other.entries.iter().peekable();
+        for entry in &self.entries {
+            while theirs.next_if(|their| their.element < entry.element).is_some() {}
+            if let Some(their) = theirs.peek().filter(|their| their.element == entry.element) {
+                let below = entry.below.intersection(&their.below);
+                both.push(entry.element.clone(), entry.is_member && their.is_member, below);
+            }
+        }
+        both
     }
 
     /// What is in this one and not in the other.
     pub fn difference(&self, other: &FieldSet<'_>) -> FieldSet<'a> {
-        if other.is_empty() {
-            return self.clone();
-        }
-        self.filtered(other, |ours, theirs| match theirs {
-            None => Some((ours.is_member, ours.below.clone())),
-            Some(theirs) => {
-                Some((ours.is_member && !theirs.is_member, ours.below.difference(&theirs.below)))
-            }
+        self.clone().minus(other)
+    }
+
+    /// The same of a set that nobody needs any more.
+    pub fn minus(self, other: &FieldSet<'_>) -> FieldSet<'a> {
+        self.reduced(other, &|entry, other| {
+            entry.is_member &= !other.is_member;
+            let below = std::mem::take(&mut entry.below);
+            entry.below = below.minus(&other.below);
         })
     }
 
     /// What is in this one and neither in the other nor below something in the other.
-    pub fn without_below(&self, other: &FieldSet<'_>) -> FieldSet<'a> {
-        self.filtered(other, |ours, theirs| match theirs {
-            None => Some((ours.is_member, ours.below.clone())),
-            Some(theirs) if theirs.is_member => None,
-            Some(theirs) => Some((ours.is_member, ours.below.without_below(&theirs.below))),
+    pub fn without_below(self, other: &FieldSet<'_>) -> FieldSet<'a> {
+        self.reduced(other, &|entry, other| {
+            let below = std::mem::take(&mut entry.below);
+            if other.is_member {
+                entry.is_member = false;
+            } else {
+                entry.below = below.without_below(&other.below);
+            }
         })
     }
 
@@ -273,22 +282,24 @@ impl<'a> FieldSet<'a> {
         FieldSet { entries: self.entries.into_iter().map(own).collect() }
     }
 
-    /// What is kept of each entry, beside the other's entry for the same step.
-    fn filtered(
-        &self,
+    /// The set with each entry changed for which the other has one.
+    fn reduced(
+        mut self,
         other: &FieldSet<'_>,
-        keep: impl Fn(&Entry<'a>, Option<&Entry<'_>>) -> Option<(bool, FieldSet<'a>)>,
+        reduce: &dyn Fn(&mut Entry<'a>, &Entry<'_>),
     ) -> FieldSet<'a> {
-        let mut kept = FieldSet::default();
-        let mut theirs = other.entries.iter().peekable();
-        for entry in &self.entries {
-            while theirs.next_if(|their| their.element < entry.element).is_some() {}
-            let their = theirs.peek().filter(|their| their.element == entry.element).copied();
-            if let Some((is_member, below)) = keep(entry, their) {
-                kept.push(entry.element.clone(), is_member, below);
-            }
+        if other.is_empty() {
+            return self;
         }
-        kept
+        let mut theirs = other.entries.iter().peekable();
+        self.entries.retain_mut(|entry| {
+            while theirs.next_if(|their| their.element < entry.element).is_some() {}
+            if let Some(their) = theirs.peek().filter(|their| their.element == entry.element) {
+                reduce(entry, their);
+            }
+            entry.is_member || !entry.below.is_empty()
+        });
+        self
     }
 }
 

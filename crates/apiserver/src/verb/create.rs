@@ -60,6 +60,7 @@ impl Api {
         let _addresses =
             if kind.manners().takes_address { Some(self.addresses.lock().await) } else { None };
         let mut home = self.check_namespace(names, namespace, &name)?;
+        let is_applied = matches!(owners, Owners::Known(_));
         let mut managed = match owners {
             Owners::By(manager) => self.track(kind, Part::Whole, None, asked.as_mut(), &manager),
             Owners::Known(managed) => managed,
@@ -94,8 +95,10 @@ impl Api {
                 {
                     home = self.check_namespace(names, namespace, &name)?;
                 }
-                // Who owns what is worth less than the object.
-                Err(StoreError::TooLarge { .. }) if managed.is_some() => managed = None,
+                // Who owns what is worth less than the object, unless it is applied.
+                Err(StoreError::TooLarge { .. }) if managed.is_some() && !is_applied => {
+                    managed = None;
+                }
                 Err(StoreError::Conflict { .. }) if is_generated => names_left -= 1,
                 Err(StoreError::Conflict { current, .. }) => {
                     return Err(taken(kind, &name, current.as_deref()));

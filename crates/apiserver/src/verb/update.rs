@@ -39,6 +39,8 @@ pub(crate) enum Change {
         patch: Patch,
         /// What it says more than once, as the client is told.
         repeated: Vec<String>,
+        /// Whether it may be about who owns what.
+        is_about_owners: bool,
     },
     /// What applying this makes of it, or of nothing.
     Apply(ApplyPatch),
@@ -58,6 +60,11 @@ struct Attempt<'a> {
 impl Attempt<'_> {
     fn written(self, stored: Bytes, revision: Revision) -> Written {
         Written { stored, revision: Some(revision), is_new: false, warnings: self.warnings }
+    }
+
+    /// Whether an object that is too large may be tried again without saying who owns what.
+    fn may_lose_owners(&self, stored: &Bytes) -> bool {
+        matches!(self.owners, Owners::By(_)) && object::managed(stored).is_some()
     }
 
     /// What a write that failed means: `None`, if it is to be tried again.
@@ -256,6 +263,15 @@ impl Api {
         let write = Write::put(entry.key.clone(), Condition::At(at), stored.clone());
         match self.store.write(write).await {
             Ok(change) => Ok(Some(attempt.written(stored, change.revision))),
+            // Who owns what is worth less than the object, unless it is applied.
+            Err(StoreError::TooLarge { .. }) if attempt.may_lose_owners(&stored) => {
+                let stored = Bytes::from(object::without_managed(&stored).into_owned());
+                let write = Write::put(entry.key.clone(), Condition::At(at), stored.clone());
+                match self.store.write(write).await {
+                    Ok(change) => Ok(Some(attempt.written(stored, change.revision))),
+                    Err(error) => attempt.failed(error),
+                }
+            }
             Err(error) => attempt.failed(error),
         }
     }
@@ -337,11 +353,13 @@ fn make(
         Change::Replace(decoded) => {
             Ok(Decoded { object: decoded.object.copy(), warnings: decoded.warnings.clone() })
         }
-        Change::Patch { patch, repeated } => {
+        Change::Patch { patch, repeated, is_about_owners } => {
             let names = kind.names();
             let mut text = bytes::BytesMut::new();
             let head = kind.type_head();
             let stored = kind.as_stored(&current.entry);
+            let stored =
+                if *is_about_owners { (&*stored).into() } else { object::without_managed(&stored) };
             object::put(&mut text, Head::Typed(&head), &stored, Some(current.entry.modified));
             let original = serde_json::from_slice(&text).expect("what was stored can be read");
             let of = schema::of_kind(&names.api_version(), names.kind).unwrap_or(&schema::PLAIN);
