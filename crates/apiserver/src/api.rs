@@ -13,7 +13,7 @@ use crate::clock::Clock;
 use crate::kind::{AnyKind, Names};
 use crate::kinds;
 use crate::log::LogSource;
-use crate::object::Object;
+use crate::object::{Object, managed};
 use crate::status::Status;
 
 /// What the server works on.
@@ -45,6 +45,8 @@ pub(crate) struct Api {
 pub(crate) struct Current {
     pub(crate) entry: Arc<Entry>,
     pub(crate) object: Box<dyn Object>,
+    /// Who owns which of its fields, which its object does not say.
+    pub(crate) managed: Option<Bytes>,
 }
 
 /// What a write came to: an object as the client is shown it.
@@ -94,7 +96,8 @@ impl Api {
             .get(&key(kind, namespace, name))
             .ok_or_else(|| Status::not_found(kind.names(), name))?;
         let object = kind.read_stored(&entry.value, entry.modified);
-        Ok(Current { entry, object })
+        let managed = managed(&entry.value);
+        Ok(Current { entry, object, managed })
     }
 
     /// Refuses to put something into a namespace that is not there, or will not be for long.

@@ -72,6 +72,14 @@ pub struct Context<'a> {
     pub free_address: &'a (dyn Fn() -> Option<String> + Sync),
 }
 
+/// What most kinds with a status never change by a write of the one or the other.
+pub(crate) const fn resets_of_status(part: Part) -> &'static [&'static [&'static str]] {
+    match part {
+        Part::Whole | Part::Finalize => &[&["status"]],
+        Part::Status => &[&["spec"]],
+    }
+}
+
 /// Which part of an object an update is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Part {
@@ -81,6 +89,17 @@ pub enum Part {
     Status,
     /// The finalizers in the spec of a namespace.
     Finalize,
+}
+
+impl Part {
+    /// The subresource; none if it is all of the object.
+    pub fn subresource(self) -> &'static str {
+        match self {
+            Part::Whole => "",
+            Part::Status => "status",
+            Part::Finalize => "finalize",
+        }
+    }
 }
 
 /// A subresource: its name, the kind of its objects and its verbs.
@@ -115,6 +134,19 @@ pub trait Kind: Send + Sync + 'static {
     /// The service account that an admitted object has by name, which must be there.
     fn account(_object: &Self::Object) -> Option<&str> {
         None
+    }
+
+    /// An object as whoever writes it owns its fields: in its own version, with what that version
+    /// fills in, and before anything else is done to it. It may be left so, for that will be
+    /// filled in anyhow.
+    fn tracked(object: &mut Self::Object, _gates: &FeatureGates) -> Vec<u8> {
+        object::to_stored(object)
+    }
+
+    /// What a write of a part never changes, beside what no write changes: nobody owns it by such
+    /// a write.
+    fn resets(_part: Part) -> &'static [&'static [&'static str]] {
+        &[]
     }
 
     /// Defaults a new object and resets what a client may not write.

@@ -10,11 +10,17 @@
 //!
 //! So an answer is made of what is stored by putting two short texts around its start. Nothing
 //! is decoded to be read, listed or watched.
+//!
+//! Who owns which fields stands last in the metadata. It is as long as the rest of a small object
+//! and nobody's business but [`fields`](crate::fields)', so it is cut out before an object is
+//! read and put in again when it is stored.
 
 use std::any::Any;
+use std::borrow::Cow;
 use std::fmt::Debug;
+use std::ops::Range;
 
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::{Metadata, Resource};
 use serde::Serialize;
@@ -117,9 +123,62 @@ pub(crate) fn may_have_early_times(stored: &[u8]) -> bool {
 /// It was stored by [`AnyKind::to_stored`](crate::kind::AnyKind::to_stored), which refuses what
 /// cannot be read again.
 pub(crate) fn from_stored<T: KubernetesType>(stored: &[u8], revision: Revision) -> T {
-    let mut object: T = serde_json::from_slice(stored).expect("what was stored can be read");
+    let text = without_managed(stored);
+    let mut object: T = serde_json::from_slice(&text).expect("what was stored can be read");
     object.metadata_mut().resource_version = Some(revision.to_string());
     object
+}
+
+/// Who owns which fields of something stored: the list of `managedFields`.
+pub(crate) fn managed(stored: &Bytes) -> Option<Bytes> {
+    managed_range(stored).map(|range| stored.slice(range.start + MANAGED.len()..range.end))
+}
+
+/// Something stored without who owns its fields.
+pub(crate) fn without_managed(stored: &[u8]) -> Cow<'_, [u8]> {
+    match managed_range(stored) {
+        None => Cow::Borrowed(stored),
+        Some(range) => Cow::Owned([&stored[..range.start], &stored[range.end..]].concat()),
+    }
+}
+
+/// Something stored with who owns its fields, which it does not say yet.
+pub(crate) fn with_managed(mut stored: Vec<u8>, managed: Option<&[u8]>) -> Vec<u8> {
+    let Some(managed) = managed else { return stored };
+    let at = metadata_end(&stored) - 1;
+    let rest = stored.split_off(at);
+    stored.reserve_exact(MANAGED.len() + managed.len() + rest.len());
+    stored.extend_from_slice(MANAGED);
+    stored.extend_from_slice(managed);
+    stored.extend_from_slice(&rest);
+    stored
+}
+
+/// What stands before the list of who owns fields. Everything has a name, so something stands
+/// before that.
+const MANAGED: &[u8] = b",\"managedFields\":";
+
+/// Where who owns fields stands in something stored: with the comma before it, up to the end of
+/// the metadata.
+fn managed_range(stored: &[u8]) -> Option<Range<usize>> {
+    let (mut depth, mut in_text, mut is_escaped, mut start) = (1_usize, false, false, None);
+    for (position, &byte) in stored.iter().enumerate().skip(START.len()) {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' => is_escaped = in_text,
+            b'"' => in_text = !in_text,
+            b'{' if !in_text => depth += 1,
+            b'}' if !in_text => depth -= 1,
+            b',' if !in_text && depth == 1 && stored[position..].starts_with(MANAGED) => {
+                start = Some(position);
+            }
+            _ => {}
+        }
+        if depth == 0 {
+            return start.map(|start| start..position);
+        }
+    }
+    panic!("the metadata of something stored have an end");
 }
 
 /// Moves the member `metadata` of a JSON object to its front.
@@ -288,6 +347,19 @@ mod tests {
             let found = std::str::from_utf8(metadata_text(stored.as_bytes()));
             assert_eq!(found, Ok(metadata));
         }
+    }
+
+    #[test]
+    fn who_owns_fields_is_cut_out_and_put_in() {
+        let plain = br#"{"metadata":{"annotations":{"a":",\"managedFields\":["},"name":"a"},"spec":{"template":{"metadata":{"name":"x","managedFields":[{}]}}}}"#;
+        assert_eq!(managed(&Bytes::from_static(plain)), None);
+        assert_eq!(&*without_managed(plain), plain);
+        let list = br#"[{"manager":"a}]","fieldsV1":{"f:a":{}}},{"manager":"\"b"}]"#;
+        let stored = with_managed(plain.to_vec(), Some(list));
+        assert_eq!(managed(&Bytes::from(stored.clone())), Some(Bytes::from_static(list)));
+        assert_eq!(&*without_managed(&stored), plain);
+        let value: Value = serde_json::from_slice(&stored).expect("JSON");
+        assert_eq!(value["metadata"]["managedFields"][1]["manager"], "\"b");
     }
 
     #[test]

@@ -18,6 +18,7 @@ use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 
 use bytes::{Buf, Bytes};
+use http::header::{HeaderValue, USER_AGENT};
 use http::request::Parts;
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
@@ -102,7 +103,7 @@ impl ApiServer {
 
     /// The server as a caller within this process has it: known, and without a socket.
     pub fn local(&self, identity: Identity) -> LocalServer {
-        LocalServer { server: self.clone(), peer: Peer::InProcess(identity) }
+        LocalServer { server: self.clone(), peer: Peer::InProcess(identity), agent: None }
     }
 
     /// Ends every watch and every log that is followed, and those that begin from now on: each
@@ -325,6 +326,15 @@ where
 pub struct LocalServer {
     server: ApiServer,
     peer: Peer,
+    agent: Option<HeaderValue>,
+}
+
+impl LocalServer {
+    /// The same for a caller of this name, by which it owns what it writes if it does not say
+    /// who it is.
+    pub fn named(self, agent: &'static str) -> Self {
+        LocalServer { agent: Some(HeaderValue::from_static(agent)), ..self }
+    }
 }
 
 impl<B> tower_service::Service<Request<B>> for LocalServer
@@ -343,6 +353,9 @@ where
 
     fn call(&mut self, mut request: Request<B>) -> Answering {
         request.extensions_mut().insert(self.peer.clone());
+        if let Some(agent) = &self.agent {
+            request.headers_mut().entry(USER_AGENT).or_insert_with(|| agent.clone());
+        }
         let server = self.server.clone();
         Box::pin(async move { Ok(server.handle(request).await) })
     }

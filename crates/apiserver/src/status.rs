@@ -179,6 +179,14 @@ impl Status {
         Self::conflict(names, name, why)
     }
 
+    /// What is applied is owned by others, each as a message and a field.
+    pub fn apply_conflict(message: String, causes: impl Iterator<Item = (String, String)>) -> Self {
+        let cause = |(message, field)| Cause { reason: "FieldManagerConflict", message, field };
+        let causes = causes.take(MAX_ERRORS).map(cause).collect();
+        let details = Details { causes, ..Details::default() };
+        Self::failure(409, Reason::Conflict, message).with(details)
+    }
+
     /// The object breaks rules of its kind.
     pub fn invalid(names: &Names, name: &str, errors: &[FieldError]) -> Self {
         Self::invalid_of(names.group, names.kind, name, errors)

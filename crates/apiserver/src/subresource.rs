@@ -95,7 +95,7 @@ impl Api {
         format: Format,
         query: &Query,
     ) -> Result<(), Status> {
-        let write = WriteOptions::read(query, "CreateOptions")?;
+        let write = WriteOptions::read(query, "CreateOptions", "")?;
         let decoded = decode::body::<Eviction>(body, format, write.validation, &EVICTION)?;
         let mut eviction = decoded.object;
         metadata::set_namespace(&mut eviction.metadata, &EVICTION, Some(namespace))?;

@@ -1,10 +1,12 @@
 //! What can be done with the objects of a kind. Each verb is a file; none knows HTTP, and none
 //! knows a kind by name.
 
+pub(crate) mod apply;
 mod create;
 pub(crate) mod delete;
 pub(crate) mod list;
 pub(crate) mod metadata;
+mod track;
 mod update;
 pub(crate) mod watch;
 

@@ -242,7 +242,13 @@ pub(crate) async fn open(
     }
 }
 
-/// A client of an API server that needs no socket.
+/// A client of an API server that needs no socket. What it writes is owned by the part of this
+/// program that it is for.
 pub(crate) fn client(server: &ApiServer, identity: Identity) -> Client {
-    Client::new(server.local(identity), DEFAULT_NAMESPACE)
+    let name = match identity.role {
+        Role::Controller => "stint-controller",
+        Role::Node => "stint-node",
+        Role::Admin | Role::Edit | Role::View => "stint",
+    };
+    Client::new(server.local(identity).named(name), DEFAULT_NAMESPACE)
 }

@@ -34,7 +34,7 @@ const MAX_HINTS: usize = 8;
 
 /// Prepares a new EndpointSlice: generation 1, ports have a name and speak TCP.
 pub fn prepare_for_create(slice: &mut EndpointSlice) {
-    default_endpoint_slice(slice);
+    set_defaults(slice);
     reset_server_fields(&mut slice.metadata);
     slice.metadata.generation = Some(1);
     drop_topology(slice);
@@ -43,7 +43,7 @@ pub fn prepare_for_create(slice: &mut EndpointSlice) {
 /// Prepares an update. The generation grows with any change outside the metadata, and
 /// with a change of the labels.
 pub fn prepare_for_update(new: &mut EndpointSlice, old: &EndpointSlice) {
-    default_endpoint_slice(new);
+    set_defaults(new);
     keep_identity(&mut new.metadata, &old.metadata);
     if has_changed(new, old) {
         new.metadata.generation = Some(old.metadata.generation.unwrap_or(0) + 1);
@@ -84,7 +84,8 @@ pub fn field<'a>(slice: &'a EndpointSlice, name: &str) -> Option<Cow<'a, str>> {
     meta_field(&slice.metadata, name)
 }
 
-fn default_endpoint_slice(slice: &mut EndpointSlice) {
+/// Fills in what the API server fills in, whoever writes. To do it again changes nothing.
+pub fn set_defaults(slice: &mut EndpointSlice) {
     for port in slice.ports.iter_mut().flatten() {
         port.name.get_or_insert_default();
         port.protocol.get_or_insert_with(|| "TCP".to_owned());

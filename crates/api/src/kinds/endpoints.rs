@@ -25,13 +25,13 @@ pub const UPDATES_UNCONDITIONALLY: bool = true;
 
 /// Prepares new Endpoints: ports speak TCP unless they say otherwise.
 pub fn prepare_for_create(endpoints: &mut Endpoints) {
-    default_endpoints(endpoints);
+    set_defaults(endpoints);
     reset_server_fields(&mut endpoints.metadata);
 }
 
 /// Prepares an update.
 pub fn prepare_for_update(new: &mut Endpoints, old: &Endpoints) {
-    default_endpoints(new);
+    set_defaults(new);
     keep_identity(&mut new.metadata, &old.metadata);
 }
 
@@ -65,7 +65,8 @@ pub fn field<'a>(endpoints: &'a Endpoints, name: &str) -> Option<Cow<'a, str>> {
     meta_field(&endpoints.metadata, name)
 }
 
-fn default_endpoints(endpoints: &mut Endpoints) {
+/// Fills in what the API server fills in, whoever writes. To do it again changes nothing.
+pub fn set_defaults(endpoints: &mut Endpoints) {
     let subsets = endpoints.subsets.iter_mut().flatten();
     for port in subsets.flat_map(|subset| subset.ports.iter_mut().flatten()) {
         if text(&port.protocol).is_empty() {

@@ -37,7 +37,7 @@ const RULES: MetaRules = MetaRules { name: identifier::dns1123_label, ..CLUSTER_
 
 /// Prepares a new Namespace: Active, labelled with its name, with its finalizer.
 pub fn prepare_for_create(namespace: &mut Namespace) {
-    label_with_name(namespace);
+    set_defaults(namespace);
     reset_server_fields(&mut namespace.metadata);
     leave_namespace(&mut namespace.metadata);
     let phase = Some(ACTIVE.to_owned());
@@ -50,7 +50,7 @@ pub fn prepare_for_create(namespace: &mut Namespace) {
 
 /// Prepares an update, in which neither the finalizers of the spec nor the status change.
 pub fn prepare_for_update(new: &mut Namespace, old: &Namespace) {
-    label_with_name(new);
+    set_defaults(new);
     keep_identity(&mut new.metadata, &old.metadata);
     leave_namespace(&mut new.metadata);
     new.spec.clone_from(&old.spec);
@@ -59,7 +59,7 @@ pub fn prepare_for_update(new: &mut Namespace, old: &Namespace) {
 
 /// Prepares an update of the status.
 pub fn prepare_for_status_update(new: &mut Namespace, old: &Namespace) {
-    label_with_name(new);
+    set_defaults(new);
     keep_identity(&mut new.metadata, &old.metadata);
     leave_namespace(&mut new.metadata);
     new.spec.clone_from(&old.spec);
@@ -72,7 +72,7 @@ pub fn prepare_for_status_update(new: &mut Namespace, old: &Namespace) {
 /// Prepares an update of the `finalize` subresource, in which the finalizers of the spec
 /// may change and the status may not.
 pub fn prepare_for_finalize(new: &mut Namespace, old: &Namespace) {
-    label_with_name(new);
+    set_defaults(new);
     keep_identity(&mut new.metadata, &old.metadata);
     leave_namespace(&mut new.metadata);
     new.spec.get_or_insert_default().finalizers.take_if(|finalizers| finalizers.is_empty());
@@ -141,7 +141,8 @@ pub fn field<'a>(namespace: &'a Namespace, name: &str) -> Option<Cow<'a, str>> {
     }
 }
 
-fn label_with_name(namespace: &mut Namespace) {
+/// Fills in what the API server fills in, whoever writes. To do it again changes nothing.
+pub fn set_defaults(namespace: &mut Namespace) {
     if let Some(name) = namespace.metadata.name.clone().filter(|name| !name.is_empty()) {
         namespace.metadata.labels.get_or_insert_default().insert(NAME_LABEL.to_owned(), name);
     }

@@ -33,7 +33,7 @@ const FEATURE_MAX_BYTES: usize = 253;
 
 /// Prepares a new Node, whose status may be given at once.
 pub fn prepare_for_create(node: &mut Node) {
-    default_node(node);
+    set_defaults(node);
     reset_server_fields(&mut node.metadata);
     leave_namespace(&mut node.metadata);
     if let Some(spec) = &mut node.spec {
@@ -46,7 +46,7 @@ pub fn prepare_for_create(node: &mut Node) {
 
 /// Prepares an update, which keeps the status.
 pub fn prepare_for_update(new: &mut Node, old: &Node) {
-    default_node(new);
+    set_defaults(new);
     keep_identity(&mut new.metadata, &old.metadata);
     leave_namespace(&mut new.metadata);
     if let Some(spec) = &mut new.spec {
@@ -57,7 +57,7 @@ pub fn prepare_for_update(new: &mut Node, old: &Node) {
 
 /// Prepares an update of the status, which keeps the spec.
 pub fn prepare_for_status_update(new: &mut Node, old: &Node) {
-    default_node(new);
+    set_defaults(new);
     keep_identity(&mut new.metadata, &old.metadata);
     leave_namespace(&mut new.metadata);
     new.spec.clone_from(&old.spec);
@@ -102,7 +102,8 @@ pub fn field<'a>(node: &'a Node, name: &str) -> Option<Cow<'a, str>> {
     }
 }
 
-fn default_node(node: &mut Node) {
+/// Fills in what the API server fills in, whoever writes. To do it again changes nothing.
+pub fn set_defaults(node: &mut Node) {
     if let Some(spec) = &mut node.spec {
         default_pod_cidrs(spec);
     }

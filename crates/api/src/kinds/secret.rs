@@ -31,13 +31,13 @@ const SERVICE_ACCOUNT_NAME: &str = "kubernetes.io/service-account.name";
 /// Prepares a new Secret: `stringData` goes into `data`, the type is Opaque if none is
 /// given.
 pub fn prepare_for_create(secret: &mut Secret) {
-    default_secret(secret);
+    set_defaults(secret);
     reset_server_fields(&mut secret.metadata);
 }
 
 /// Prepares an update.
 pub fn prepare_for_update(new: &mut Secret, old: &Secret) {
-    default_secret(new);
+    set_defaults(new);
     keep_identity(&mut new.metadata, &old.metadata);
 }
 
@@ -77,7 +77,8 @@ pub fn field<'a>(secret: &'a Secret, name: &str) -> Option<Cow<'a, str>> {
     }
 }
 
-fn default_secret(secret: &mut Secret) {
+/// Fills in what the API server fills in, whoever writes. To do it again changes nothing.
+pub fn set_defaults(secret: &mut Secret) {
     let texts = secret.string_data.take().unwrap_or_default();
     if !texts.is_empty() {
         let bytes = texts.into_iter().map(|(key, text)| (key, ByteString(text.into_bytes())));

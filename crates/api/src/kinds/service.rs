@@ -62,7 +62,7 @@ const RULES: MetaRules = MetaRules { name: identifier::dns1123_label, ..MetaRule
 pub fn prepare_for_create(service: &mut Service, allocate: &mut dyn FnMut() -> Option<String>) {
     reset_server_fields(&mut service.metadata);
     service.status = Some(empty_status());
-    default_service(service);
+    set_defaults(service);
     let spec = service.spec.get_or_insert_default();
     keep_addresses(spec, None);
     if default_ip_families(spec, None).is_empty() {
@@ -79,7 +79,7 @@ pub fn prepare_for_update(
 ) {
     keep_identity(&mut new.metadata, &old.metadata);
     new.status.clone_from(&old.status);
-    default_service(new);
+    set_defaults(new);
     let no_spec = ServiceSpec::default();
     let old_spec = old.spec.as_ref().unwrap_or(&no_spec);
     let spec = new.spec.get_or_insert_default();
@@ -101,7 +101,7 @@ pub fn prepare_for_update(
 /// the spec of the request.
 pub fn prepare_for_status_update(new: &mut Service, old: &Service) {
     keep_identity(&mut new.metadata, &old.metadata);
-    default_service(new);
+    set_defaults(new);
     new.spec.clone_from(&old.spec);
 }
 
@@ -160,7 +160,8 @@ fn empty_status() -> ServiceStatus {
     ServiceStatus { load_balancer: Some(Default::default()), ..ServiceStatus::default() }
 }
 
-fn default_service(service: &mut Service) {
+/// Fills in what the API server fills in, whoever writes. To do it again changes nothing.
+pub fn set_defaults(service: &mut Service) {
     let spec = service.spec.get_or_insert_default();
     default_text(&mut spec.session_affinity, NO_AFFINITY);
     default_affinity_config(spec);

@@ -21,7 +21,8 @@ use crate::names::finalizer::{FOREGROUND_DELETION, ORPHAN};
 const ANNOTATIONS_MAX_BYTES: usize = 256 * 1024;
 /// How many controllers after the first are reported.
 const MAX_FURTHER_CONTROLLERS: usize = 8;
-const MANAGER_MAX_BYTES: usize = 128;
+/// The most bytes of what whoever writes calls itself.
+pub const MANAGER_MAX_BYTES: usize = 128;
 const SUBRESOURCE_MAX_BYTES: usize = 256;
 const STANDARD_FINALIZERS: [&str; 3] = ["kubernetes", ORPHAN, FOREGROUND_DELETION];
 
@@ -351,17 +352,23 @@ fn validate_managed_fields(
     }
 }
 
-fn validate_manager(manager: &str, path: &Path<'_>, errors: &mut Vec<FieldError>) {
+/// Validates what whoever writes calls itself.
+pub fn validate_manager(manager: &str, path: &Path<'_>, errors: &mut Vec<FieldError>) {
     if manager.len() > MANAGER_MAX_BYTES {
         errors.push(FieldError::too_long(path, MANAGER_MAX_BYTES));
     }
     for (at, c) in manager.char_indices() {
-        // Control characters and odd spaces, as far as the standard library can tell.
-        if c.is_control() || (c.is_whitespace() && c != ' ') {
+        if !is_printable(c) {
             let detail = format!("invalid character U+{:04X} (at position {at})", c as u32);
             errors.push(FieldError::invalid(path, manager, detail));
         }
     }
+}
+
+/// Whether a character can be shown: no control characters and odd spaces, as far as the standard
+/// library can tell.
+pub fn is_printable(c: char) -> bool {
+    !c.is_control() && (!c.is_whitespace() || c == ' ')
 }
 
 #[cfg(test)]

@@ -9,13 +9,14 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use k8s_openapi::Metadata;
 use serde_json::Value;
+use stint_api::feature_gates::FeatureGates;
 use stint_api::field_error::FieldError;
 use stint_api::pod_deletion::Deletion;
 use stint_store::{Entry, Revision};
 
 use super::{Context, Kind, Manners, Names, Part, PartOf};
 use crate::decode::{self, Decoded, FieldValidation, Format};
-use crate::object::{Object, type_head};
+use crate::object::{Object, managed, type_head, with_managed};
 use crate::status::Status;
 use crate::table::{Column, RowCondition};
 
@@ -47,6 +48,8 @@ pub trait AnyKind: Send + Sync {
     ) -> Result<Decoded<Box<dyn Object>>, Status>;
     fn admit(&self, object: &mut dyn Object) -> Result<(), String>;
     fn account<'o>(&self, object: &'o dyn Object) -> Option<&'o str>;
+    fn resets(&self, part: Part) -> &'static [&'static [&'static str]];
+    fn tracked(&self, object: &mut dyn Object, gates: &FeatureGates) -> Vec<u8>;
     fn prepare_for_create(&self, object: &mut dyn Object, context: &Context<'_>);
     fn prepare_for_update(
         &self,
@@ -77,9 +80,9 @@ pub trait AnyKind: Send + Sync {
     fn mark_deleted(&self, object: &mut dyn Object);
     fn cells(&self, object: &dyn Object, now: Timestamp) -> Vec<Value>;
     fn row_conditions(&self, object: &dyn Object) -> &'static [RowCondition];
-    /// The stored form of an object, without its resourceVersion. An object that could not be
-    /// read again is refused.
-    fn to_stored(&self, object: &dyn Object) -> Result<Bytes, Status>;
+    /// The stored form of an object, without its resourceVersion and with who owns its fields.
+    /// An object that could not be read again is refused.
+    fn to_stored(&self, object: &dyn Object, managed: Option<&[u8]>) -> Result<Bytes, Status>;
     fn read_stored(&self, stored: &[u8], revision: Revision) -> Box<dyn Object>;
     /// An object from this kind's own form, whatever it is stored as.
     fn read_own(&self, stored: &[u8], revision: Revision) -> Box<dyn Object>;
@@ -167,6 +170,14 @@ impl<K: Kind> AnyKind for Of<K> {
         K::account(object.expect_ref())
     }
 
+    fn resets(&self, part: Part) -> &'static [&'static [&'static str]] {
+        K::resets(part)
+    }
+
+    fn tracked(&self, object: &mut dyn Object, gates: &FeatureGates) -> Vec<u8> {
+        K::tracked(object.expect_mut(), gates)
+    }
+
     fn prepare_for_create(&self, object: &mut dyn Object, context: &Context<'_>) {
         K::prepare_for_create(object.expect_mut(), context);
     }
@@ -234,20 +245,22 @@ impl<K: Kind> AnyKind for Of<K> {
         K::row_conditions(object.expect_ref())
     }
 
-    fn to_stored(&self, object: &dyn Object) -> Result<Bytes, Status> {
+    fn to_stored(&self, object: &dyn Object, managed: Option<&[u8]>) -> Result<Bytes, Status> {
         let object = object.expect_ref::<K::Object>();
-        let stored = if object.metadata().resource_version.is_none() {
+        let meta = object.metadata();
+        let stored = if meta.resource_version.is_none() && meta.managed_fields.is_none() {
             K::to_stored(object)
         } else {
             let mut object = object.clone();
             object.metadata_mut().resource_version = None;
+            object.metadata_mut().managed_fields = None;
             K::to_stored(&object)
         };
         if crate::object::may_have_early_times(&stored) && !K::reads_back(&stored) {
             let why = "a time before the year 0 cannot be kept";
             return Err(Status::bad_request(format!("{}: {why}", K::NAMES.kind)));
         }
-        Ok(stored.into())
+        Ok(with_managed(stored, managed).into())
     }
 
     fn read_stored(&self, stored: &[u8], revision: Revision) -> Box<dyn Object> {
@@ -264,6 +277,6 @@ impl<K: Kind> AnyKind for Of<K> {
         }
         let mut object = K::from_stored(stored, revision);
         object.metadata_mut().resource_version = None;
-        crate::object::to_stored(&object).into()
+        with_managed(crate::object::to_stored(&object), managed(stored).as_deref()).into()
     }
 }

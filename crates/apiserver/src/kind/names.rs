@@ -27,6 +27,11 @@ impl Names {
         group_version(self.group, self.version)
     }
 
+    /// As Go writes it: `batch/v1, Kind=Job`.
+    pub fn group_version_kind(&self) -> String {
+        format!("{}/{}, Kind={}", self.group, self.version, self.kind)
+    }
+
     /// The resource as messages name it: `jobs.batch`.
     pub fn qualified_plural(&self) -> String {
         if self.group.is_empty() {

@@ -5,10 +5,12 @@ use std::borrow::Cow;
 use jiff::Timestamp;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use serde_json::Value;
+use stint_api::feature_gates::FeatureGates;
 use stint_api::field_error::FieldError;
 use stint_api::kinds::endpoint_slice as rules;
 
 use crate::kind::{Context, Kind, Names, Part};
+use crate::object;
 use crate::table::{self, Column};
 
 /// EndpointSlices.
@@ -30,6 +32,11 @@ impl Kind for EndpointSlices {
     };
 
     const STORED_UNDER: &'static str = "discovery.k8s.io/endpointslices";
+
+    fn tracked(object: &mut EndpointSlice, _gates: &FeatureGates) -> Vec<u8> {
+        rules::set_defaults(object);
+        object::to_stored(object)
+    }
 
     fn prepare_for_create(object: &mut EndpointSlice, _context: &Context<'_>) {
         rules::prepare_for_create(object);

@@ -5,10 +5,12 @@ use std::borrow::Cow;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Endpoints;
 use serde_json::Value;
+use stint_api::feature_gates::FeatureGates;
 use stint_api::field_error::FieldError;
 use stint_api::kinds::endpoints as rules;
 
 use crate::kind::{Context, Kind, Manners, Names, Part};
+use crate::object;
 use crate::table::{self, Column};
 
 /// EndpointsKind.
@@ -38,6 +40,11 @@ impl Kind for EndpointsKind {
     };
 
     const STORED_UNDER: &'static str = "endpoints";
+
+    fn tracked(object: &mut Endpoints, _gates: &FeatureGates) -> Vec<u8> {
+        rules::set_defaults(object);
+        object::to_stored(object)
+    }
 
     fn prepare_for_create(object: &mut Endpoints, _context: &Context<'_>) {
         rules::prepare_for_create(object);

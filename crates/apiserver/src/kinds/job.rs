@@ -5,13 +5,15 @@ use std::borrow::Cow;
 use jiff::Timestamp;
 use k8s_openapi::api::batch::v1::Job;
 use serde_json::Value;
+use stint_api::feature_gates::FeatureGates;
 use stint_api::field_error::{FieldError, quote};
 use stint_api::validation::job::validate_job;
 use stint_api::validation::job_status::validate_job_status_update;
 use stint_api::validation::job_update::validate_job_update;
 use stint_api::{defaults, kinds, prepare};
 
-use crate::kind::{Context, Kind, Manners, Names, Part};
+use crate::kind::{Context, Kind, Manners, Names, Part, resets_of_status};
+use crate::object;
 use crate::table::{self, Column};
 
 /// Jobs.
@@ -42,6 +44,18 @@ impl Kind for Jobs {
 
     fn unknown_field(field: &str) -> String {
         format!("field label {} not supported for Job", quote(field))
+    }
+
+    fn tracked(job: &mut Job, gates: &FeatureGates) -> Vec<u8> {
+        // The labels of a new Job come from its template as that is in the end, so the Job is left
+        // as it was.
+        let mut job = job.clone();
+        defaults::job::default_job(&mut job, gates);
+        object::to_stored(&job)
+    }
+
+    fn resets(part: Part) -> &'static [&'static [&'static str]] {
+        resets_of_status(part)
     }
 
     fn prepare_for_create(job: &mut Job, context: &Context<'_>) {
@@ -85,6 +99,6 @@ impl Kind for Jobs {
         // A Job without labels gets those of its template once it is known to be valid.
         let mut job = job.clone();
         defaults::job::default_labels(&mut job);
-        crate::object::to_stored(&job)
+        object::to_stored(&job)
     }
 }

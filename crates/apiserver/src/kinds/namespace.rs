@@ -5,10 +5,12 @@ use std::borrow::Cow;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Namespace;
 use serde_json::Value;
+use stint_api::feature_gates::FeatureGates;
 use stint_api::field_error::FieldError;
 use stint_api::kinds::namespace as rules;
 
-use crate::kind::{Context, Kind, Manners, Names, Part, PartOf};
+use crate::kind::{Context, Kind, Manners, Names, Part, PartOf, resets_of_status};
+use crate::object;
 use crate::table::{self, Column};
 
 /// Namespaces.
@@ -42,6 +44,15 @@ impl Kind for Namespaces {
     const PARTS: &'static [PartOf] = &[("finalize", "Namespace", &["update"])];
 
     const FIELDS: &'static [&'static str] = &["status.phase"];
+
+    fn tracked(object: &mut Namespace, _gates: &FeatureGates) -> Vec<u8> {
+        rules::set_defaults(object);
+        object::to_stored(object)
+    }
+
+    fn resets(part: Part) -> &'static [&'static [&'static str]] {
+        resets_of_status(part)
+    }
 
     fn prepare_for_create(object: &mut Namespace, _context: &Context<'_>) {
         rules::prepare_for_create(object);

@@ -5,10 +5,12 @@ use std::borrow::Cow;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Node;
 use serde_json::Value;
+use stint_api::feature_gates::FeatureGates;
 use stint_api::field_error::FieldError;
 use stint_api::kinds::node as rules;
 
-use crate::kind::{Context, Kind, Manners, Names, Part};
+use crate::kind::{Context, Kind, Manners, Names, Part, resets_of_status};
+use crate::object;
 use crate::table::{self, Column};
 
 /// Nodes.
@@ -34,6 +36,15 @@ impl Kind for Nodes {
     const STORED_UNDER: &'static str = "nodes";
 
     const FIELDS: &'static [&'static str] = &["spec.unschedulable"];
+
+    fn tracked(object: &mut Node, _gates: &FeatureGates) -> Vec<u8> {
+        rules::set_defaults(object);
+        object::to_stored(object)
+    }
+
+    fn resets(part: Part) -> &'static [&'static [&'static str]] {
+        resets_of_status(part)
+    }
 
     fn prepare_for_create(object: &mut Node, _context: &Context<'_>) {
         rules::prepare_for_create(object);

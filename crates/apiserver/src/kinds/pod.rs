@@ -7,6 +7,7 @@ use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::Value;
 use stint_api::defaults::pod::default_pod;
+use stint_api::feature_gates::FeatureGates;
 use stint_api::field_error::FieldError;
 use stint_api::pod_deletion::{Deletion, begin_deletion};
 use stint_api::pod_field::pod_field;
@@ -14,6 +15,7 @@ use stint_api::prepare::pod as prepare;
 use stint_api::validation::pod as validation;
 
 use crate::kind::{Context, Kind, Manners, Names, Part, PartOf};
+use crate::object;
 use crate::table::{self, Column, RowCondition};
 
 /// Pods.
@@ -62,6 +64,20 @@ impl Kind for Pods {
 
     fn account(pod: &Pod) -> Option<&str> {
         pod.spec.as_ref()?.service_account_name.as_deref()
+    }
+
+    fn tracked(pod: &mut Pod, _gates: &FeatureGates) -> Vec<u8> {
+        default_pod(pod);
+        object::to_stored(pod)
+    }
+
+    fn resets(part: Part) -> &'static [&'static [&'static str]] {
+        match part {
+            Part::Whole | Part::Finalize => &[&["status"]],
+            Part::Status => {
+                &[&["spec"], &["metadata", "deletionTimestamp"], &["metadata", "ownerReferences"]]
+            }
+        }
     }
 
     fn prepare_for_create(pod: &mut Pod, context: &Context<'_>) {

@@ -5,10 +5,12 @@ use std::borrow::Cow;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
 use serde_json::Value;
+use stint_api::feature_gates::FeatureGates;
 use stint_api::field_error::FieldError;
 use stint_api::kinds::secret as rules;
 
 use crate::kind::{Context, Kind, Names, Part};
+use crate::object;
 use crate::table::{self, Column};
 
 /// Secrets.
@@ -32,6 +34,11 @@ impl Kind for Secrets {
     const STORED_UNDER: &'static str = "secrets";
 
     const FIELDS: &'static [&'static str] = &["type"];
+
+    fn tracked(object: &mut Secret, _gates: &FeatureGates) -> Vec<u8> {
+        rules::set_defaults(object);
+        object::to_stored(object)
+    }
 
     fn prepare_for_create(object: &mut Secret, _context: &Context<'_>) {
         rules::prepare_for_create(object);

@@ -5,10 +5,12 @@ use std::borrow::Cow;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Service;
 use serde_json::Value;
+use stint_api::feature_gates::FeatureGates;
 use stint_api::field_error::FieldError;
 use stint_api::kinds::service as rules;
 
-use crate::kind::{Context, Kind, Manners, Names, Part};
+use crate::kind::{Context, Kind, Manners, Names, Part, resets_of_status};
+use crate::object;
 use crate::table::{self, Column};
 
 /// Services.
@@ -40,6 +42,15 @@ impl Kind for Services {
     const STORED_UNDER: &'static str = "services";
 
     const FIELDS: &'static [&'static str] = &["spec.clusterIP", "spec.type"];
+
+    fn tracked(object: &mut Service, _gates: &FeatureGates) -> Vec<u8> {
+        rules::set_defaults(object);
+        object::to_stored(object)
+    }
+
+    fn resets(part: Part) -> &'static [&'static [&'static str]] {
+        resets_of_status(part)
+    }
 
     fn prepare_for_create(object: &mut Service, context: &Context<'_>) {
         rules::prepare_for_create(object, &mut || (context.free_address)());

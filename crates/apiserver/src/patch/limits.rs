@@ -53,7 +53,7 @@ impl LimitError {
 }
 
 /// Whether a value keeps to [`MAX_DEPTH`].
-pub(super) fn check_depth(value: &Value) -> Result<(), LimitError> {
+pub(crate) fn check_depth(value: &Value) -> Result<(), LimitError> {
     if measure(value).depth > MAX_DEPTH { Err(LimitError::Depth) } else { Ok(()) }
 }
 

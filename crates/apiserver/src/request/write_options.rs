@@ -2,24 +2,39 @@
 
 use stint_api::field_error::FieldError;
 use stint_api::field_path::Path;
+use stint_api::validation::object_meta::{MANAGER_MAX_BYTES, is_printable, validate_manager};
 
 use super::query::Query;
 use crate::decode::FieldValidation;
 use crate::status::Status;
 
 /// How a write is to be carried out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WriteOptions {
     /// Whether nothing is to be stored.
     pub is_dry_run: bool,
     /// What becomes of unknown and repeated fields.
     pub validation: FieldValidation,
+    /// Who writes, to own what is written; empty if nobody knows.
+    pub manager: String,
 }
 
 impl WriteOptions {
-    /// Reads them from a query. `kind` is what Kubernetes calls them: CreateOptions.
-    pub fn read(query: &Query, kind: &'static str) -> Result<Self, Status> {
-        let mut errors = Vec::new();
+    /// Reads them from a query. `kind` is what Kubernetes calls them: CreateOptions. Who does not
+    /// say who it is, is known by the name of its program.
+    pub fn read(query: &Query, kind: &'static str, user_agent: &str) -> Result<Self, Status> {
+        Self::checked(query, kind, user_agent, Vec::new())
+    }
+
+    /// The same, where something is known to be wrong already.
+    pub fn checked(
+        query: &Query,
+        kind: &'static str,
+        user_agent: &str,
+        mut errors: Vec<FieldError>,
+    ) -> Result<Self, Status> {
+        let manager = query.get("fieldManager").unwrap_or("");
+        validate_manager(manager, &Path::field("fieldManager"), &mut errors);
         let is_dry_run = read_dry_run(query.all("dryRun"), &mut errors);
         let validation = match query.get("fieldValidation") {
             None | Some("Warn") => FieldValidation::Warn,
@@ -33,11 +48,24 @@ impl WriteOptions {
             }
         };
         if errors.is_empty() {
-            Ok(WriteOptions { is_dry_run, validation })
+            let manager = if manager.is_empty() { program(user_agent) } else { manager.to_owned() };
+            Ok(WriteOptions { is_dry_run, validation, manager })
         } else {
             Err(Status::invalid_of("meta.k8s.io", kind, "", &errors))
         }
     }
+}
+
+/// What a program calls itself, as far as it can be shown.
+fn program(user_agent: &str) -> String {
+    let mut name = String::new();
+    for c in user_agent.split('/').next().unwrap_or("").chars().filter(|c| is_printable(*c)) {
+        if name.len() + c.len_utf8() > MANAGER_MAX_BYTES {
+            break;
+        }
+        name.push(c);
+    }
+    name
 }
 
 /// Whether a dry run is asked for: the only stage there is, is `All`.

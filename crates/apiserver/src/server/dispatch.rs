@@ -28,6 +28,7 @@ use crate::request::query::Query;
 use crate::request::target::{Resource, Target, Verb};
 use crate::request::write_options::WriteOptions;
 use crate::status::Status;
+use crate::verb::apply::ApplyPatch;
 use crate::verb::list::Listed;
 use crate::verb::{Change, Which, patch_failed};
 
@@ -112,16 +113,21 @@ impl<'r> Call<'r> {
             Target::Bindings(_) => "v1",
             Target::Discovery(_) | Target::Path(_) | Target::Unknown => "",
         };
-        record.about(&self.attributes(&method, None), version, is_allowed);
+        record.about(&self.attributes(self.verb, &method, None), version, is_allowed);
     }
 
     /// What the request is judged by. `method` is its own in lower case.
-    fn attributes<'a>(&'a self, method: &'a str, created: Option<&'a str>) -> Attributes<'a> {
+    fn attributes<'a>(
+        &'a self,
+        verb: Option<Verb>,
+        method: &'a str,
+        created: Option<&'a str>,
+    ) -> Attributes<'a> {
         match &self.target {
             Target::Resource(resource) => {
                 let names = resource.kind.names();
                 Attributes {
-                    verb: self.verb.map_or(method, |verb| verb.as_str()),
+                    verb: verb.map_or(method, |verb| verb.as_str()),
                     group: names.group,
                     resource: names.plural,
                     subresource: resource.subresource,
@@ -146,8 +152,13 @@ impl<'r> Call<'r> {
 
     /// The same of a creation, whose address does not say what the object is called.
     fn authorize_named(&self, created: Option<&str>) -> Result<(), Status> {
+        self.authorize_as(self.verb, created)
+    }
+
+    /// The same of another verb than that of the request.
+    fn authorize_as(&self, verb: Option<Verb>, created: Option<&str>) -> Result<(), Status> {
         let method = self.method.as_str().to_ascii_lowercase();
-        let attributes = self.attributes(&method, created);
+        let attributes = self.attributes(verb, &method, created);
         authorize(self.identity, &attributes).map_err(|forbidden| {
             let message = forbidden.to_string();
             match &self.target {
@@ -253,7 +264,7 @@ impl<'r> Call<'r> {
         name: Option<&str>,
         body: &Bytes,
     ) -> Result<Response<Body>, Status> {
-        let options = WriteOptions::read(&self.query, "CreateOptions")?;
+        let options = WriteOptions::read(&self.query, "CreateOptions", self.user_agent())?;
         self.server.api.bind(namespace, name, body, self.format()?, options).await?;
         Ok(status_answer(&Status::created(), self.accepted_format()))
     }
@@ -276,7 +287,7 @@ impl<'r> Call<'r> {
                 Err(Status::method_not_allowed())
             }
             Verb::Create => {
-                let options = WriteOptions::read(&self.query, "CreateOptions")?;
+                let options = WriteOptions::read(&self.query, "CreateOptions", self.user_agent())?;
                 let shape = self.shape_of(kind, Count::One)?;
                 let decoded = kind.decode(body, self.format()?, options.validation)?;
                 let name = decoded.object.meta().name.as_deref().unwrap_or("");
@@ -349,13 +360,9 @@ impl<'r> Call<'r> {
         let Resource { kind, namespace, .. } = *resource;
         let shape = self.shape_of(kind, Count::One)?;
         let (change, options) = if verb == Verb::Patch {
-            let patch_type = self.patch_type()?;
-            let options = WriteOptions::read(&self.query, "PatchOptions")?;
-            check_json(body)?;
-            let patch = Patch::read(patch_type, body).map_err(patch_failed)?;
-            (Change::Patch { patch, repeated: repeated_fields(body) }, options)
+            self.patch(name, body)?
         } else {
-            let options = WriteOptions::read(&self.query, "UpdateOptions")?;
+            let options = WriteOptions::read(&self.query, "UpdateOptions", self.user_agent())?;
             let decoded = kind.decode(body, self.format()?, options.validation)?;
             (Change::Replace(decoded), options)
         };
@@ -364,16 +371,42 @@ impl<'r> Call<'r> {
         Ok(self.show(kind, shape, &made))
     }
 
-    fn patch_type(&self) -> Result<PatchType, Status> {
+    /// What a patch asks for.
+    fn patch(&self, name: &str, body: &Bytes) -> Result<(Change, WriteOptions), Status> {
         let header = self.header(CONTENT_TYPE).unwrap_or("");
-        let patch_type =
-            PatchType::from_content_type(header).ok_or_else(Status::unsupported_patch_type)?;
-        if self.query.flag("force")?.is_some() {
-            let detail = "may not be specified for non-apply patch";
-            let error = FieldError::forbidden(&Path::field("force"), detail);
-            return Err(Status::invalid_of("meta.k8s.io", "PatchOptions", "", &[error]));
+        let patch_type = PatchType::from_content_type(header);
+        let force = self.query.flag("force")?;
+        let mut errors = Vec::new();
+        match patch_type {
+            Some(_) if force.is_some() => {
+                let detail = "may not be specified for non-apply patch";
+                errors.push(FieldError::forbidden(&Path::field("force"), detail));
+            }
+            None if media_type(header) != ApplyPatch::MEDIA_TYPE => {
+                return Err(Status::unsupported_patch_type());
+            }
+            None if self.query.get("fieldManager").unwrap_or("").is_empty() => {
+                let detail = "is required for apply patch";
+                errors.push(FieldError::required(&Path::field("fieldManager"), detail));
+            }
+            Some(_) | None => {}
         }
-        Ok(patch_type)
+        let options =
+            WriteOptions::checked(&self.query, "PatchOptions", self.user_agent(), errors)?;
+        check_json(body)?;
+        let change = match patch_type {
+            Some(patch_type) => {
+                let patch = Patch::read(patch_type, body).map_err(patch_failed)?;
+                let is_about_owners = may_be_about_owners(patch_type, body);
+                Change::Patch { patch, repeated: repeated_fields(body), is_about_owners }
+            }
+            None => {
+                let may_create = self.authorize_as(Some(Verb::Create), Some(name));
+                let (manager, force) = (options.manager.clone(), force.unwrap_or(false));
+                Change::Apply(ApplyPatch::read(body, manager, force, may_create)?)
+            }
+        };
+        Ok((change, options))
     }
 
     async fn delete(
@@ -468,8 +501,12 @@ impl<'r> Call<'r> {
         if let Some(pretty) = self.query.get("pretty") {
             return pretty == "1" || pretty == "true";
         }
-        let agent = self.header(USER_AGENT).unwrap_or("");
+        let agent = self.user_agent();
         ["curl", "Wget", "Mozilla/5.0"].iter().any(|known| agent.starts_with(known))
+    }
+
+    fn user_agent(&self) -> &str {
+        self.header(USER_AGENT).unwrap_or("")
     }
 
     fn format(&self) -> Result<Format, Status> {
@@ -479,6 +516,21 @@ impl<'r> Call<'r> {
     fn header(&self, name: HeaderName) -> Option<&str> {
         self.headers.get(name).and_then(|value| value.to_str().ok())
     }
+}
+
+/// Whether a patch may read or write managedFields. Hardly any does, and those that do not are
+/// spared them.
+fn may_be_about_owners(patch_type: PatchType, body: &[u8]) -> bool {
+    let has = |text: &[u8]| body.windows(text.len()).any(|window| window == text);
+    // An escape may hide anything.
+    has(b"managedFields")
+        || body.contains(&b'\\')
+        || (patch_type == PatchType::Json && (has(b"\"/metadata\"") || has(b"\"\"") || has(b"~")))
+}
+
+/// A media type without its parameters.
+fn media_type(header: &str) -> &str {
+    header.split(';').next().unwrap_or("")
 }
 
 /// What whoever deletes something of a kind should know.

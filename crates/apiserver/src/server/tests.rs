@@ -511,3 +511,80 @@ async fn a_server_that_cannot_write_is_not_well() {
     assert_eq!(get(&server, "/livez").await.status(), 500);
     assert_eq!(get(&server, "/readyz").await.status(), 500);
 }
+
+/// Writes something, which must be taken, and gives what came of it.
+async fn write(server: &LocalServer, method: &str, path: &str, kind: &str, body: Value) -> Value {
+    let request = Request::builder().method(method).uri(path).header("content-type", kind);
+    let request = request.body(Full::new(Bytes::from(body.to_string()))).expect("a request");
+    let Ok(answer) = server.clone().call(request).await;
+    let code = answer.status();
+    let Ok(body) = answer.into_body().collect().await;
+    let value: Value = serde_json::from_slice(&body.to_bytes()).expect("JSON");
+    assert!(code.is_success(), "{method} {path}: {value}");
+    value
+}
+
+/// Who owns something, and since when.
+fn managers(object: &Value) -> Vec<(String, String)> {
+    let entries = object["metadata"]["managedFields"].as_array().cloned().unwrap_or_default();
+    let text = |entry: &Value, name: &str| entry[name].as_str().unwrap_or("never").to_owned();
+    entries.iter().map(|entry| (text(entry, "manager"), text(entry, "time"))).collect()
+}
+
+#[tokio::test]
+async fn who_changes_nothing_does_so_at_no_time() {
+    const JSON: &str = "application/json";
+    const APPLY: &str = "application/apply-patch+yaml";
+    let now = Arc::new(Mutex::new("2026-05-01T12:00:00Z".parse().expect("a time")));
+    let later = |time: &str| *now.lock().expect("nobody panicked") = time.parse().expect("a time");
+    let server = server_at(&now).named("first");
+    let object = |value: &str| {
+        serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"},
+            "data": {"x": value}})
+    };
+    let namespace = serde_json::json!({"metadata": {"name": "default"}});
+    write(&server, "POST", "/api/v1/namespaces", JSON, namespace).await;
+    let path = format!("{CONFIG_MAPS}/a");
+    let (first, second) = ("2026-05-01T12:00:00Z", "2026-05-01T12:00:01Z");
+    let owned = |who: &str, when: &str| (who.to_owned(), when.to_owned());
+    let made = write(&server, "POST", CONFIG_MAPS, JSON, object("1")).await;
+    assert_eq!(managers(&made), [owned("first", first)]);
+
+    later(second);
+    let same = write(&server.clone().named("other"), "PUT", &path, JSON, object("1")).await;
+    assert_eq!(same["metadata"], made["metadata"], "nothing has changed");
+    let same = write(&server, "PUT", &path, JSON, object("1")).await;
+    assert_eq!(same["metadata"], made["metadata"], "nothing has changed");
+    let changed = write(&server, "PUT", &path, JSON, object("2")).await;
+    assert_eq!(managers(&changed), [owned("first", second)]);
+
+    later("2026-05-01T12:00:02Z");
+    let apply = format!("{path}?fieldManager=m");
+    let applied = write(&server, "PATCH", &apply, APPLY, object("2")).await;
+    assert_eq!(managers(&applied), [owned("m", "never"), owned("first", second)]);
+    let again = write(&server, "PATCH", &apply, APPLY, object("2")).await;
+    assert_eq!(again["metadata"], applied["metadata"], "nothing has changed");
+}
+
+#[tokio::test]
+async fn what_is_too_large_with_its_owners_is_stored_without() {
+    const JSON: &str = "application/json";
+    const MERGE: &str = "application/merge-patch+json";
+    let server = server(Limits::default());
+    let namespace = serde_json::json!({"metadata": {"name": "default"}});
+    write(&server, "POST", "/api/v1/namespaces", JSON, namespace).await;
+    let labels = |count: usize| -> Value {
+        let labels = (0..count).map(|n| (format!("{n:060}"), Value::from("")));
+        Value::Object(labels.collect())
+    };
+    let object = |name: &str, count: usize| serde_json::json!({"metadata": {"name": name, "labels": labels(count)}});
+    let large = 25_000;
+    let made = write(&server, "POST", CONFIG_MAPS, JSON, object("a", large)).await;
+    assert_eq!(managers(&made), []);
+    let small = write(&server, "POST", CONFIG_MAPS, JSON, object("b", 1)).await;
+    assert_eq!(managers(&small).len(), 1);
+    let path = format!("{CONFIG_MAPS}/b");
+    let grown = write(&server, "PATCH", &path, MERGE, object("b", large)).await;
+    assert_eq!(managers(&grown), []);
+    assert_eq!(grown["metadata"]["labels"].as_object().map(serde_json::Map::len), Some(large));
+}

@@ -9,9 +9,10 @@ use stint_api::kinds::service::HEADLESS;
 use stint_store::{Condition, Entry, StoreError, Write};
 
 use super::metadata;
+use super::track::Owners;
 use crate::api::{Api, Written, key, prefix, store_failed};
 use crate::decode::Decoded;
-use crate::kind::{AnyKind, Context};
+use crate::kind::{AnyKind, Context, Part};
 use crate::kinds;
 use crate::object::Object;
 use crate::request::write_options::WriteOptions;
@@ -33,6 +34,19 @@ impl Api {
         decoded: Decoded<Box<dyn Object>>,
         options: WriteOptions,
     ) -> Result<Written, Status> {
+        let owners = Owners::By(options.manager.clone());
+        self.create_owned(kind, namespace, decoded, owners, &options).await
+    }
+
+    /// The same, where it may be known already who owns what.
+    pub(super) async fn create_owned(
+        &self,
+        kind: &dyn AnyKind,
+        namespace: Option<&str>,
+        decoded: Decoded<Box<dyn Object>>,
+        owners: Owners,
+        options: &WriteOptions,
+    ) -> Result<Written, Status> {
         let Decoded { object: mut asked, warnings } = decoded;
         let names = kind.names();
         let version = asked.meta().resource_version.as_deref().unwrap_or("");
@@ -46,6 +60,11 @@ impl Api {
         let _addresses =
             if kind.manners().takes_address { Some(self.addresses.lock().await) } else { None };
         let mut home = self.check_namespace(names, namespace, &name)?;
+        let is_applied = matches!(owners, Owners::Known(_));
+        let mut managed = match owners {
+            Owners::By(manager) => self.track(kind, Part::Whole, None, asked.as_mut(), &manager),
+            Owners::Known(managed) => managed,
+        };
         let mut name = name;
         let mut names_left = NAME_ATTEMPTS;
         while names_left > 0 {
@@ -53,7 +72,7 @@ impl Api {
             let is_generated = metadata::begin(object.meta_mut(), self.now());
             self.prepare_new(kind, object.as_mut())?;
             name = object.meta().name.clone().unwrap_or_default();
-            let stored = kind.to_stored(object.as_ref())?;
+            let stored = kind.to_stored(object.as_ref(), managed.as_deref().map(str::as_bytes))?;
             let key = key(kind, namespace, &name);
             if options.is_dry_run {
                 if let Some(entry) = self.store.get(&key) {
@@ -75,6 +94,10 @@ impl Api {
                     if home.as_ref().is_some_and(|home| home.key == key) =>
                 {
                     home = self.check_namespace(names, namespace, &name)?;
+                }
+                // Who owns what is worth less than the object, unless it is applied.
+                Err(StoreError::TooLarge { .. }) if managed.is_some() && !is_applied => {
+                    managed = None;
                 }
                 Err(StoreError::Conflict { .. }) if is_generated => names_left -= 1,
                 Err(StoreError::Conflict { current, .. }) => {

@@ -134,7 +134,7 @@ impl Api {
         let stored = if is_gone && (grace.is_none() || had_none) {
             current.entry.value.clone()
         } else {
-            kind.to_stored(object.as_ref())?
+            kind.to_stored(object.as_ref(), current.managed.as_deref())?
         };
         let is_same = !is_gone && stored == current.entry.value;
         if options.is_dry_run || is_same {

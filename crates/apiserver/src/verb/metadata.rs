@@ -38,7 +38,6 @@ pub(super) fn begin(meta: &mut ObjectMeta, now: Timestamp) -> bool {
     meta.uid = Some(chance::uid());
     meta.deletion_timestamp = None;
     meta.deletion_grace_period_seconds = None;
-    meta.managed_fields = None;
     meta.self_link = None;
     // The version is the store's to say.
     meta.resource_version = None;
@@ -69,7 +68,6 @@ pub(super) fn carry_over(new: &mut ObjectMeta, old: &ObjectMeta) {
     }
     new.generation = old.generation;
     new.self_link = None;
-    new.managed_fields = None;
     drop_empty(new);
 }
 

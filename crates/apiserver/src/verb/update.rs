@@ -13,14 +13,16 @@ use stint_api::field_error::{FieldError, quote};
 use stint_api::field_path::Path;
 use stint_store::{Condition, Revision, StoreError, Write};
 
+use super::apply::{ApplyPatch, Made};
 use super::metadata;
+use super::track::{Owners, differ_in_times_only, text};
 use crate::api::{Api, Current, Written, store_failed};
 use crate::decode::{Decoded, FieldValidation};
 use crate::kind::{AnyKind, Context, Part};
 use crate::object::{self, Head, Object};
 use crate::patch::{Patch, PatchError, schema};
 use crate::request::write_options::WriteOptions;
-use crate::status::Status;
+use crate::status::{Reason, Status};
 
 /// How often a change is made again because somebody else was faster. Each time somebody
 /// succeeds, so a hundred writers of one object all get through.
@@ -37,7 +39,11 @@ pub(crate) enum Change {
         patch: Patch,
         /// What it says more than once, as the client is told.
         repeated: Vec<String>,
+        /// Whether it may be about who owns what.
+        is_about_owners: bool,
     },
+    /// What applying this makes of it, or of nothing.
+    Apply(ApplyPatch),
 }
 
 /// One try to change what is stored now.
@@ -46,12 +52,19 @@ struct Attempt<'a> {
     current: &'a Current,
     /// Whether the request is about this version and no other.
     is_conditional: bool,
+    /// Who owns what when it is done.
+    owners: Owners,
     warnings: Vec<String>,
 }
 
 impl Attempt<'_> {
     fn written(self, stored: Bytes, revision: Revision) -> Written {
         Written { stored, revision: Some(revision), is_new: false, warnings: self.warnings }
+    }
+
+    /// Whether an object that is too large may be tried again without saying who owns what.
+    fn may_lose_owners(&self, stored: &Bytes) -> bool {
+        matches!(self.owners, Owners::By(_)) && object::managed(stored).is_some()
     }
 
     /// What a write that failed means: `None`, if it is to be tried again.
@@ -98,19 +111,40 @@ impl Api {
                         Some(Change::Replace(decoded)) if is_whole => {
                             self.create_named(kind, namespace, decoded, options).await
                         }
+                        Some(Change::Apply(patch)) if part == Part::Whole => {
+                            let written = self.create_applied(which, &patch, &options).await;
+                            match written {
+                                // Somebody else was faster: there is something to apply it to.
+                                Err(status) if status.reason() == Reason::AlreadyExists => {
+                                    change = Some(Change::Apply(patch));
+                                    continue;
+                                }
+                                other => other,
+                            }
+                        }
                         _ => Err(missing),
                     };
                 }
             };
             let wanted = change.as_ref().expect("it is taken only to return");
-            let Decoded { object: new, warnings } =
-                make(kind, &current, wanted, options.validation)?;
+            let (Decoded { object: new, warnings }, owners) = match wanted {
+                Change::Apply(patch) => {
+                    let made =
+                        self.make_applied(which, Some(&current), patch, options.validation)?;
+                    check_name(made.decoded.object.meta().name.as_deref(), name)?;
+                    (made.decoded, Owners::Known(made.managed))
+                }
+                Change::Replace(_) | Change::Patch { .. } => {
+                    let made = make(kind, &current, wanted, options.validation)?;
+                    (made, Owners::By(options.manager.clone()))
+                }
+            };
             if is_replacement {
                 check_uid(new.as_ref(), current.object.as_ref(), kind)?;
             }
             // A patch was made of the version that it carries, unless it names another.
             let is_conditional = is_replacement && asked_version(new.as_ref()).is_some();
-            let attempt = Attempt { which, current: &current, is_conditional, warnings };
+            let attempt = Attempt { which, current: &current, is_conditional, owners, warnings };
             if let Some(written) = self.try_update(attempt, new, options.is_dry_run).await? {
                 return Ok(written);
             }
@@ -130,9 +164,10 @@ impl Api {
             let mut new = current.object.copy();
             change(new.as_mut())?;
             new.meta_mut().resource_version = None;
-            let stored = which.kind.to_stored(new.as_ref())?;
+            let stored = which.kind.to_stored(new.as_ref(), current.managed.as_deref())?;
+            let (owners, warnings) = (Owners::Known(None), Vec::new());
             let attempt =
-                Attempt { which, current: &current, is_conditional: false, warnings: Vec::new() };
+                Attempt { which, current: &current, is_conditional: false, owners, warnings };
             if let Some(written) = self.put(attempt, stored, is_dry_run).await? {
                 return Ok(written);
             }
@@ -171,6 +206,12 @@ impl Api {
             }
         }
         metadata::set_namespace(new.meta_mut(), names, namespace)?;
+        let managed = match &attempt.owners {
+            Owners::By(manager) => {
+                self.track(kind, part, Some(attempt.current), new.as_mut(), manager)
+            }
+            Owners::Known(managed) => managed.clone(),
+        };
         metadata::carry_over(new.meta_mut(), old.meta());
         let _addresses =
             if kind.manners().takes_address { Some(self.addresses.lock().await) } else { None };
@@ -182,11 +223,30 @@ impl Api {
             return Err(kind.invalid(name, &errors));
         }
         let is_released = metadata::is_released(new.meta()) && !kind.is_held(new.as_ref());
-        let stored = kind.to_stored(new.as_ref())?;
+        let stored = self.with_owners(attempt.current, kind, new.as_ref(), managed.as_deref())?;
         if is_released {
             return self.remove(attempt, stored, is_dry_run).await;
         }
         self.put(attempt, stored, is_dry_run).await
+    }
+
+    /// The stored form of a changed object. If nothing has changed but when who owns what, nothing
+    /// has changed.
+    fn with_owners(
+        &self,
+        current: &Current,
+        kind: &dyn AnyKind,
+        new: &dyn Object,
+        managed: Option<&str>,
+    ) -> Result<Bytes, Status> {
+        let plain = kind.to_stored(new, None)?;
+        if let (Some(managed), Some(before)) = (managed, current.managed.as_deref())
+            && *plain == *object::without_managed(&current.entry.value)
+            && differ_in_times_only(managed, text(before))
+        {
+            return Ok(current.entry.value.clone());
+        }
+        Ok(object::with_managed(plain.into(), managed.map(str::as_bytes)).into())
     }
 
     async fn put(
@@ -203,6 +263,15 @@ impl Api {
         let write = Write::put(entry.key.clone(), Condition::At(at), stored.clone());
         match self.store.write(write).await {
             Ok(change) => Ok(Some(attempt.written(stored, change.revision))),
+            // Who owns what is worth less than the object, unless it is applied.
+            Err(StoreError::TooLarge { .. }) if attempt.may_lose_owners(&stored) => {
+                let stored = Bytes::from(object::without_managed(&stored).into_owned());
+                let write = Write::put(entry.key.clone(), Condition::At(at), stored.clone());
+                match self.store.write(write).await {
+                    Ok(change) => Ok(Some(attempt.written(stored, change.revision))),
+                    Err(error) => attempt.failed(error),
+                }
+            }
             Err(error) => attempt.failed(error),
         }
     }
@@ -224,6 +293,32 @@ impl Api {
             Ok(_) => Ok(Some(attempt.written(stored, at))),
             Err(error) => attempt.failed(error),
         }
+    }
+
+    /// An apply of something that is not there.
+    async fn create_applied(
+        &self,
+        which: Which<'_>,
+        patch: &ApplyPatch,
+        options: &WriteOptions,
+    ) -> Result<Written, Status> {
+        let Which { kind, namespace, name, .. } = which;
+        let Made { mut decoded, managed } =
+            self.make_applied(which, None, patch, options.validation)?;
+        let meta = decoded.object.meta_mut();
+        if let Some(uid) = meta.uid.as_deref().filter(|uid| !uid.is_empty()) {
+            let why = format!(
+                "uid mismatch: the provided object specified uid {uid}, and no existing object was \
+                 found"
+            );
+            return Err(Status::conflict(kind.names(), name, why));
+        }
+        metadata::set_namespace(meta, kind.names(), namespace)?;
+        check_name(meta.name.as_deref(), name)?;
+        // There is no version that it could be on top of.
+        meta.resource_version = None;
+        patch.may_create.clone()?;
+        self.create_owned(kind, namespace, decoded, Owners::Known(managed), options).await
     }
 
     /// An update of something that is not there, for a kind that takes it as a create.
@@ -258,11 +353,13 @@ fn make(
         Change::Replace(decoded) => {
             Ok(Decoded { object: decoded.object.copy(), warnings: decoded.warnings.clone() })
         }
-        Change::Patch { patch, repeated } => {
+        Change::Patch { patch, repeated, is_about_owners } => {
             let names = kind.names();
             let mut text = bytes::BytesMut::new();
             let head = kind.type_head();
             let stored = kind.as_stored(&current.entry);
+            let stored =
+                if *is_about_owners { (&*stored).into() } else { object::without_managed(&stored) };
             object::put(&mut text, Head::Typed(&head), &stored, Some(current.entry.modified));
             let original = serde_json::from_slice(&text).expect("what was stored can be read");
             let of = schema::of_kind(&names.api_version(), names.kind).unwrap_or(&schema::PLAIN);
@@ -271,6 +368,7 @@ fn make(
             check_name(decoded.object.meta().name.as_deref(), name_of(current))?;
             Ok(decoded)
         }
+        Change::Apply(_) => unreachable!("what is applied is made elsewhere"),
     }
 }
 

@@ -5,7 +5,8 @@
 //! |---|---|
 //! | `send` | the method and path of a request; the query is written without escapes |
 //! | `body` | its body: JSON, or a text as it is |
-//! | `type`, `accept` | its `Content-Type` and `Accept` |
+//! | `type`, `accept`, `agent` | its `Content-Type`, `Accept` and `User-Agent` |
+//! | `managed` | of a row: that answers say who owns what |
 //! | `code`, `headers`, `answer` | what kube-apiserver 1.36.3 answered; `-`: not compared |
 //! | `without` | which named items were taken out of that answer: what this server does not have |
 //! | `differs`, `ours` | why this server answers otherwise, and how: laid over the rest, null deletes |
@@ -31,7 +32,8 @@ use serde_json::json;
 use stint_store::{Options, Store};
 
 /// The files, and how many requests each has at least.
-const FILES: [(&str, usize); 11] = [
+const FILES: [(&str, usize); 12] = [
+    ("apply", 100),
     ("create", 80),
     ("delete", 140),
     ("get", 30),

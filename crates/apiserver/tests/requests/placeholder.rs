@@ -12,13 +12,15 @@
 //! | `<object>` | an object that a message quotes |
 //! | `<age>`, `<ip>`, `<large>`, `<current>` | an age in a table, an address of a Service, versions in a message |
 //!
-//! managedFields, storageVersionHash and selfLink are left out. Of the columns of a table the names
+//! storageVersionHash and selfLink are left out, and so are managedFields but for rows that ask for
+//! them: each entry is a line of who owns what then, in the order of the lines. Of the columns of a table the names
 //! are kept; `tests/table` has the rest.
 
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use serde_json::{Map, Value};
+use stint_apiserver::fields::set::read_text;
 
 use crate::kit::NOW;
 
@@ -27,12 +29,13 @@ pub(crate) struct Placeholders {
     /// By placeholder.
     values: BTreeMap<String, String>,
     counts: BTreeMap<char, usize>,
+    shows_managed: bool,
 }
 
 impl Placeholders {
-    pub(crate) fn new(namespace: &str) -> Self {
+    pub(crate) fn new(namespace: &str, shows_managed: bool) -> Self {
         let values = BTreeMap::from([("<ns>".to_owned(), namespace.to_owned())]);
-        Placeholders { values, counts: BTreeMap::new() }
+        Placeholders { values, counts: BTreeMap::new(), shows_managed }
     }
 
     /// A text with everything that the placeholders in it stand for.
@@ -94,6 +97,12 @@ impl Placeholders {
         let mut put = Map::new();
         for (key, value) in map {
             let value = match (key.as_str(), value) {
+                ("managedFields", Value::Array(entries)) if self.shows_managed => {
+                    let mut lines: Vec<String> =
+                        entries.iter().map(|entry| self.put_manager(entry)).collect();
+                    lines.sort();
+                    lines.into()
+                }
                 ("managedFields" | "storageVersionHash" | "selfLink", _) => continue,
                 ("resourceVersion", Value::String(version)) if is_version(version) => {
                     if is_of_list {
@@ -115,6 +124,21 @@ impl Placeholders {
             put.insert(self.put_text(key), value);
         }
         Value::Object(put)
+    }
+
+    /// Who owns what, in a line: `Apply m v1 <time> status: .status.phase`.
+    fn put_manager(&mut self, entry: &Value) -> String {
+        let fields = read_text(&entry["fieldsV1"].to_string()).expect("a set of fields");
+        let mut paths: Vec<String> =
+            fields.paths().iter().map(|path| self.put_text(path)).collect();
+        paths.sort();
+        let texts = ["operation", "manager", "apiVersion", "time", "subresource"];
+        let texts: Vec<String> = texts
+            .iter()
+            .filter_map(|name| entry[name].as_str())
+            .map(|text| self.put_text(text))
+            .collect();
+        format!("{}: {}", texts.join(" "), paths.join(" "))
     }
 
     fn put_cell(&mut self, cell: &Value) -> Value {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use bytes::Bytes;
 use http::Request;
-use http::header::{ACCEPT, CONTENT_TYPE, HeaderName, RETRY_AFTER, WARNING};
+use http::header::{ACCEPT, CONTENT_TYPE, HeaderName, RETRY_AFTER, USER_AGENT, WARNING};
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use serde_json::{Map, Value, json};
 use stint_api::decode;
@@ -20,6 +20,7 @@ pub(crate) struct Row {
     pub(crate) name: String,
     pub(crate) steps: Vec<Step>,
     needs_namespace: bool,
+    shows_managed: bool,
 }
 
 /// A request and its answer.
@@ -54,6 +55,7 @@ impl Row {
             name: row["name"].as_str().expect("a name").to_owned(),
             steps: steps.iter().map(Step::read).collect(),
             needs_namespace: row["namespace"] != false,
+            shows_managed: row["managed"] == true,
         }
     }
 
@@ -65,7 +67,7 @@ impl Row {
         if self.needs_namespace {
             server.make_namespace(namespace).await;
         }
-        let mut placeholders = Placeholders::new(namespace);
+        let mut placeholders = Placeholders::new(namespace, self.shows_managed);
         let (mut came, mut wrong) = (Vec::new(), Vec::new());
         for step in &self.steps {
             let answer = server.watch(step.request(&placeholders)).await;
@@ -87,7 +89,7 @@ impl Row {
 impl Step {
     fn read(step: &Value) -> Step {
         let text = |key: &str| step[key].as_str().map(str::to_owned);
-        let headers = [(CONTENT_TYPE, "type"), (ACCEPT, "accept")];
+        let headers = [(CONTENT_TYPE, "type"), (ACCEPT, "accept"), (USER_AGENT, "agent")];
         let mut headers: Vec<(HeaderName, String)> =
             headers.into_iter().filter_map(|(header, key)| Some((header, text(key)?))).collect();
         let body = step.get("body").cloned();
