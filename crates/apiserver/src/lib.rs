@@ -28,6 +28,7 @@ mod openapi;
 pub mod patch;
 pub mod protobuf;
 pub mod request;
+mod review;
 pub mod selector;
 mod server;
 pub mod status;

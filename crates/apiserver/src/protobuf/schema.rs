@@ -15,6 +15,7 @@ mod meta;
 mod node;
 mod pod;
 mod pod_status;
+mod review;
 mod scheduling;
 mod service;
 mod volume;
@@ -77,7 +78,8 @@ pub enum Type {
 
 /// The message of a kind, or of what else a body can be.
 pub fn of_kind(api_version: &str, kind: &str) -> Option<Message> {
-    let found = KINDS.iter().find(|(version, name, _)| *version == api_version && *name == kind);
+    let mut known = KINDS.iter().chain(review::REVIEWS);
+    let found = known.find(|(version, name, _)| *version == api_version && *name == kind);
     found.map(|(.., message)| *message)
 }
 

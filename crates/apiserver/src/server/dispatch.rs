@@ -1,7 +1,10 @@
 //! One request, from what it asks for to its answer.
 
 use bytes::Bytes;
-use http::header::{ACCEPT, CONTENT_TYPE, HeaderName, USER_AGENT};
+use http::header::{
+    ACCEPT, CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderName, HeaderValue, IF_NONE_MATCH, USER_AGENT,
+    VARY,
+};
 use http::request::Parts;
 use http::{HeaderMap, Method, Response, StatusCode};
 use serde_json::{Value, json};
@@ -11,7 +14,9 @@ use stint_store::Revision;
 
 use super::{Inner, too_many};
 use crate::access::{Attributes, Identity, authorize};
-use crate::answer::{self, Body, JSON, Layout, Shown, answer, status_answer, written};
+use crate::answer::{
+    self, Body, JSON, Layout, Shown, answer, entity_tag, not_modified, status_answer, written,
+};
 use crate::api::{Written, key};
 use crate::decode::{Format, check_json, repeated_fields};
 use crate::discovery;
@@ -21,10 +26,13 @@ use crate::openapi;
 use crate::patch::{Patch, PatchType};
 use crate::request::delete_options::DeleteOptions;
 use crate::request::list_options::{ListOptions, read_version};
-use crate::request::media::{AnswerFormat, Count, Shape, View, accepted_format, body_format};
+use crate::request::media::{
+    ANSWERED, AnswerFormat, Count, MediaRange, Shape, View, accepted_format, body_format,
+};
 use crate::request::query::Query;
 use crate::request::target::{Resource, Target, Verb};
 use crate::request::write_options::WriteOptions;
+use crate::review::Review;
 use crate::status::Status;
 use crate::verb::list::Listed;
 use crate::verb::{Change, Which, patch_failed};
@@ -54,6 +62,12 @@ impl<'r> Call<'r> {
         let verb = match &target {
             Target::Resource(resource) => Verb::of(&parts.method, resource, is_watch),
             Target::Bindings(_) => (parts.method == Method::POST).then_some(Verb::Create),
+            Target::Review(_) => match parts.method {
+                Method::POST => Some(Verb::Create),
+                Method::GET => Some(Verb::List),
+                Method::DELETE => Some(Verb::DeleteCollection),
+                _ => None,
+            },
             Target::Discovery(_) | Target::Path(_) | Target::Unknown => None,
         };
         let (method, headers) = (&parts.method, &parts.headers);
@@ -62,8 +76,14 @@ impl<'r> Call<'r> {
 
     /// What the request is counted by.
     pub(super) fn label(&self, labels: &mut RequestLabels) {
-        if let (Target::Resource(resource), Some(verb)) = (&self.target, self.verb) {
-            let names = resource.kind.names();
+        let names = match &self.target {
+            Target::Resource(resource) => resource.kind.names(),
+            Target::Review(review) => review.names(),
+            Target::Bindings(_) | Target::Discovery(_) | Target::Path(_) | Target::Unknown => {
+                return;
+            }
+        };
+        if let Some(verb) = self.verb {
             labels.group = names.group;
             labels.resource = names.plural;
             labels.verb = verb.as_str();
@@ -74,7 +94,11 @@ impl<'r> Call<'r> {
     pub(super) fn deprecation(&self) -> Option<&'static str> {
         match &self.target {
             Target::Resource(resource) => resource.kind.manners().deprecation,
-            Target::Bindings(_) | Target::Discovery(_) | Target::Path(_) | Target::Unknown => None,
+            Target::Bindings(_)
+            | Target::Review(_)
+            | Target::Discovery(_)
+            | Target::Path(_)
+            | Target::Unknown => None,
         }
     }
 
@@ -107,6 +131,13 @@ impl<'r> Call<'r> {
                 path: self.path,
                 ..Attributes::default()
             },
+            Target::Review(review) => Attributes {
+                verb: self.verb.map_or(method.as_str(), |verb| verb.as_str()),
+                group: review.names().group,
+                resource: review.names().plural,
+                path: self.path,
+                ..Attributes::default()
+            },
             Target::Discovery(_) | Target::Path(_) | Target::Unknown => {
                 Attributes::of_path(&method, self.path)
             }
@@ -118,6 +149,7 @@ impl<'r> Call<'r> {
                     let name = created.or(resource.name).unwrap_or("");
                     Status::denied(resource.kind.names(), name, message)
                 }
+                Target::Review(review) => Status::denied(review.names(), "", message),
                 Target::Bindings(_) | Target::Discovery(_) | Target::Path(_) | Target::Unknown => {
                     Status::forbidden_path(message)
                 }
@@ -145,10 +177,8 @@ impl<'r> Call<'r> {
                 self.verb.ok_or_else(Status::method_not_allowed)?;
                 self.bind(namespace, None, body).await
             }
-            Target::Discovery(path) => {
-                let shape = self.shape()?;
-                self.plain(discovery::discover(path), shape)
-            }
+            Target::Review(review) => self.review(*review, body),
+            Target::Discovery(path) => self.discover(path),
             Target::Path("/metrics") => {
                 self.only_reads()?;
                 let text = self.server.metrics.text(self.server.api.store.revision().get());
@@ -165,6 +195,69 @@ impl<'r> Call<'r> {
             }
             Target::Unknown => Err(Status::no_such_path()),
         }
+    }
+
+    /// Groups and resources; in one document for who asks for that.
+    fn discover(&self, path: &str) -> Result<Response<Body>, Status> {
+        let whole = discovery::wants_aggregated(self.header(ACCEPT))
+            .and_then(|format| Some((discovery::aggregated(path)?, format)));
+        let Some((value, format)) = whole else {
+            let shape = self.shape()?;
+            return self.plain(discovery::discover(path), shape);
+        };
+        self.only_reads()?;
+        let json = Bytes::from(serde_json::to_vec(&value).expect("JSON serialises"));
+        let tag = entity_tag(&json);
+        let shape = Shape { view: View::Whole, format, is_pretty: self.is_pretty() };
+        let mut answer = if self.header(IF_NONE_MATCH) == Some(&tag) {
+            not_modified()
+        } else {
+            let mut answer = written(StatusCode::OK, json, shape);
+            let media_type = answer::media_type(format);
+            let told = format!("{media_type};g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList");
+            let told = HeaderValue::from_str(&told).expect("a header");
+            answer.headers_mut().insert(CONTENT_TYPE, told);
+            answer
+        };
+        let headers = answer.headers_mut();
+        headers.insert(ETAG, HeaderValue::from_str(&tag).expect("hexadecimal digits"));
+        headers.insert(VARY, HeaderValue::from_static("Accept"));
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("public"));
+        Ok(answer)
+    }
+
+    /// What a caller asks about itself. Nobody prints these as tables.
+    fn review(&self, review: Review, body: &[u8]) -> Result<Response<Body>, Status> {
+        if self.verb != Some(Verb::Create) {
+            return Err(Status::method_not_allowed());
+        }
+        let options = WriteOptions::read(&self.query, "CreateOptions")?;
+        let accept = self.header(ACCEPT).unwrap_or("*/*");
+        let ranges: Vec<&str> = accept
+            .split(',')
+            .filter(|range| MediaRange::read(range).parameter("as") != Some("Table"))
+            .collect();
+        if ranges.is_empty() {
+            return Err(Status::not_acceptable_view(&ANSWERED));
+        }
+        let shape = Shape::negotiate(Some(&ranges.join(",")), None, self.is_pretty())?;
+        let (format, now) = (self.format()?, self.server.api.now());
+        let answered = review.answer(self.identity, now, body, format, options.validation)?;
+        let object = match shape.view {
+            View::Metadata(Count::One) => json!({
+                "kind": "PartialObjectMetadata",
+                "apiVersion": "meta.k8s.io/v1",
+                "metadata": answered.object["metadata"],
+            }),
+            View::Metadata(Count::Many) => {
+                return Err(Status::not_acceptable_shape(review.names(), false));
+            }
+            View::Whole | View::Table(_) => answered.object,
+        };
+        let json = Bytes::from(serde_json::to_vec(&object).expect("JSON serialises"));
+        let mut answer = written(StatusCode::CREATED, json, shape);
+        answer::add_warnings(&mut answer, &answered.warnings);
+        Ok(answer)
     }
 
     fn only_reads(&self) -> Result<(), Status> {
