@@ -1,12 +1,14 @@
 //! From what a verb came to, to the bytes of an answer. It knows no store but its entries.
 
 mod body;
+mod gzip;
 mod layout;
 mod listed;
 mod shown;
 mod watched;
 
 pub use body::Body;
+pub(crate) use gzip::{compressed, gzip, mark as mark_gzip, takes_gzip};
 pub(crate) use layout::Layout;
 pub(crate) use listed::list_body;
 pub(crate) use shown::Shown;

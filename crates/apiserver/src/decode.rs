@@ -15,8 +15,9 @@ use stint_api::field_path::Path;
 
 use crate::kind::Names;
 use crate::object::KubernetesType;
-use crate::protobuf::{self, envelope, schema};
+use crate::protobuf::{self, envelope};
 use crate::request::media::ANSWERED;
+use crate::schema;
 use crate::status::Status;
 
 /// How a body is written.

@@ -29,6 +29,7 @@ pub mod patch;
 pub mod protobuf;
 pub mod request;
 mod review;
+pub mod schema;
 pub mod selector;
 mod server;
 pub mod status;

@@ -25,7 +25,7 @@ use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout};
 
 use crate::access::{Authenticator, Identity, Peer, is_public};
-use crate::answer::{Body, add_warnings, status_answer};
+use crate::answer::{Body, add_warnings, compressed, status_answer, takes_gzip};
 use crate::api::{Api, Config};
 use crate::health;
 use crate::metrics::{Metrics, RequestLabels};
@@ -105,6 +105,9 @@ impl ApiServer {
         };
         let format = accepted_format(&parts.headers);
         let mut answer = result.unwrap_or_else(|status| status_answer(&status, format));
+        if takes_gzip(&parts.headers) {
+            answer = compressed(answer);
+        }
         if parts.method == Method::HEAD {
             *answer.body_mut() = Body::empty();
         }

@@ -12,9 +12,9 @@ use jiff::tz::Offset;
 use serde_json::{Map, Value};
 use thiserror::Error;
 
-use super::schema::{Field, Holds, Message, Type};
 use super::wire::{Reader, Tag, WireError, WireType};
 use crate::decode::MAX_OBJECTS;
+use crate::schema::{Field, Holds, Message, Type};
 
 /// Bytes that are not what the schema says.
 #[derive(Debug, Error)]
@@ -99,7 +99,8 @@ impl Decoder {
     ) -> Result<(), DecodeError> {
         let name = field.name;
         match field.holds {
-            Holds::One(Type::Object(message)) | Holds::Nonzero(Type::Object(message)) => {
+            Holds::One(Type::Object(message) | Type::Atomic(message))
+            | Holds::Nonzero(Type::Object(message) | Type::Atomic(message)) => {
                 let bytes = delimited(reader, tag, name)?;
                 self.message(bytes, message, object_in(into, name))
             }
@@ -116,8 +117,8 @@ impl Decoder {
                 set(into, name, value.filter(|value| !is_zero(value)));
                 Ok(())
             }
-            Holds::List(of) => self.item(reader, tag, of, name, list_in(into, name)),
-            Holds::Map(of) => {
+            Holds::List(of, _) => self.item(reader, tag, of, name, list_in(into, name)),
+            Holds::Map(of, _) => {
                 let (key, value) = entry(delimited(reader, tag, name)?, of, name)?;
                 object_in(into, name).insert(key, value);
                 Ok(())
@@ -135,7 +136,7 @@ impl Decoder {
         into: &mut Vec<Value>,
     ) -> Result<(), DecodeError> {
         match of {
-            Type::Object(message) => {
+            Type::Object(message) | Type::Atomic(message) => {
                 let mut item = Map::new();
                 self.message(delimited(reader, tag, name)?, message, &mut item)?;
                 into.push(Value::Object(item));
@@ -216,7 +217,9 @@ fn scalar(
         Type::Time => return time(delimited(reader, tag, name)?, name, false),
         Type::MicroTime => return time(delimited(reader, tag, name)?, name, true),
         Type::RawJson => return raw_json(delimited(reader, tag, name)?, name),
-        Type::Object(_) => unreachable!("messages are read before, and maps hold none"),
+        Type::Object(_) | Type::Atomic(_) => {
+            unreachable!("messages are read before, and maps hold none")
+        }
     };
     Ok(Some(value))
 }

@@ -10,7 +10,6 @@
 
 pub mod decode;
 pub mod envelope;
-pub mod schema;
 mod wire;
 
 /// The media type of these bodies.

@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 use http::header::{
-    ACCEPT, CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderName, HeaderValue, IF_NONE_MATCH, USER_AGENT,
-    VARY,
+    ACCEPT, CACHE_CONTROL, CONTENT_TYPE, ETAG, EXPIRES, HeaderName, HeaderValue, IF_NONE_MATCH,
+    LOCATION, USER_AGENT, VARY,
 };
 use http::request::Parts;
 use http::{HeaderMap, Method, Response, StatusCode};
@@ -15,14 +15,15 @@ use stint_store::Revision;
 use super::{Inner, too_many};
 use crate::access::{Attributes, Identity, authorize};
 use crate::answer::{
-    self, Body, JSON, Layout, Shown, answer, entity_tag, not_modified, status_answer, written,
+    self, Body, JSON, Layout, Shown, answer, entity_tag, mark_gzip, not_modified, status_answer,
+    takes_gzip, written,
 };
 use crate::api::{Written, key};
 use crate::decode::{Format, check_json, repeated_fields};
 use crate::discovery;
 use crate::kind::{AnyKind, Part};
 use crate::metrics::RequestLabels;
-use crate::openapi;
+use crate::openapi::{self, Found};
 use crate::patch::{Patch, PatchType};
 use crate::request::delete_options::DeleteOptions;
 use crate::request::list_options::{ListOptions, read_version};
@@ -36,6 +37,9 @@ use crate::review::Review;
 use crate::status::Status;
 use crate::verb::list::Listed;
 use crate::verb::{Change, Which, patch_failed};
+
+/// How long a description may be kept under its hash.
+const YEAR: std::time::Duration = std::time::Duration::from_secs(365 * 24 * 60 * 60);
 
 /// A request whose target is known.
 pub(super) struct Call<'r> {
@@ -185,11 +189,12 @@ impl<'r> Call<'r> {
                 let media_type = "application/openmetrics-text; version=1.0.0; charset=utf-8";
                 Ok(answer(StatusCode::OK, media_type, Body::from(Bytes::from(text))))
             }
+            Target::Path(path) if path.starts_with("/openapi") => self.openapi(path),
             Target::Path(path) => {
                 let document = match *path {
                     "/version" => Some(discovery::version()),
                     "/" => Some(json!({"paths": discovery::paths()})),
-                    other => openapi::document(other),
+                    _ => None,
                 };
                 self.plain(document, Shape { is_pretty: self.is_pretty(), ..Shape::PLAIN })
             }
@@ -224,6 +229,52 @@ impl<'r> Call<'r> {
         headers.insert(VARY, HeaderValue::from_static("Accept"));
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("public"));
         Ok(answer)
+    }
+
+    /// A description of the API, which clients may keep.
+    fn openapi(&self, path: &str) -> Result<Response<Body>, Status> {
+        let found = openapi::find(path, self.header(ACCEPT)).ok_or_else(Status::no_such_path)?;
+        self.only_reads()?;
+        let (document, is_part) = match found {
+            Found::Document(document) => (document, false),
+            Found::Part(document) => (document, true),
+            Found::NotAcceptable => {
+                let mut nothing = Response::new(Body::empty());
+                *nothing.status_mut() = StatusCode::NOT_ACCEPTABLE;
+                nothing.headers_mut().insert(VARY, HeaderValue::from_static("Accept"));
+                return Ok(nothing);
+            }
+        };
+        let hash = self.query.get("hash").filter(|_| is_part);
+        let mut found = if hash.is_some_and(|hash| hash != document.hash()) {
+            // An address that somebody has kept, of what is not so any more.
+            let place = format!("{}?hash={}", path.trim_end_matches('/'), document.hash());
+            let mut elsewhere = Response::new(Body::empty());
+            *elsewhere.status_mut() = StatusCode::MOVED_PERMANENTLY;
+            let place = HeaderValue::from_str(&place).expect("a path and hexadecimal digits");
+            elsewhere.headers_mut().insert(LOCATION, place);
+            elsewhere
+        } else if self.header(IF_NONE_MATCH) == Some(&document.tag) {
+            not_modified()
+        } else if takes_gzip(self.headers) {
+            let body = Body::from(document.gzipped());
+            let mut found = answer(StatusCode::OK, document.media_type, body);
+            mark_gzip(found.headers_mut());
+            found
+        } else {
+            answer(StatusCode::OK, document.media_type, Body::from(document.bytes.clone()))
+        };
+        let headers = found.headers_mut();
+        headers.insert(ETAG, HeaderValue::from_str(&document.tag).expect("hexadecimal digits"));
+        headers.append(VARY, HeaderValue::from_static("Accept"));
+        if hash == Some(document.hash()) {
+            let forever = HeaderValue::from_static("public, immutable");
+            headers.insert(CACHE_CONTROL, forever);
+            let until = self.server.api.now() + YEAR;
+            let until = until.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string();
+            headers.insert(EXPIRES, HeaderValue::from_str(&until).expect("a time"));
+        }
+        Ok(found)
     }
 
     /// What a caller asks about itself. Nobody prints these as tables.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use serde_json::Value;
-use stint_apiserver::protobuf::schema::{Holds, KINDS, Message, Type};
+use stint_apiserver::schema::{Holds, KINDS, Message, Type};
 
 use crate::everything::Everything;
 use crate::typed;
@@ -49,8 +49,8 @@ fn paths_of_message(message: Message, path: &str, into: &mut BTreeSet<String>) {
         let path = format!("{path}.{}", field.name);
         match field.holds {
             Holds::One(of) | Holds::Nonzero(of) => paths_of_type(of, &path, into),
-            Holds::List(of) => paths_of_type(of, &format!("{path}[]"), into),
-            Holds::Map(of) => {
+            Holds::List(of, _) => paths_of_type(of, &format!("{path}[]"), into),
+            Holds::Map(of, _) => {
                 into.insert(path.clone());
                 paths_of_type(of, &format!("{path}.key"), into);
             }
@@ -63,7 +63,9 @@ fn paths_of_message(message: Message, path: &str, into: &mut BTreeSet<String>) {
 
 fn paths_of_type(of: Type, path: &str, into: &mut BTreeSet<String>) {
     let json = match of {
-        Type::Object(message) => return paths_of_message(message, path, into),
+        Type::Object(message) | Type::Atomic(message) => {
+            return paths_of_message(message, path, into);
+        }
         Type::Bool => "bool",
         Type::Int32 | Type::Int64 => "number",
         Type::Text

@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use stint_apiserver::protobuf::{decode, envelope, schema};
+use stint_apiserver::protobuf::{decode, envelope};
+use stint_apiserver::schema;
 
 use crate::rows;
 

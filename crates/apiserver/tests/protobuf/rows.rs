@@ -12,7 +12,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 use serde_json::Value;
-use stint_apiserver::protobuf::{decode, envelope, schema};
+use stint_apiserver::protobuf::{decode, envelope};
+use stint_apiserver::schema;
 
 use crate::typed;
 

@@ -1,25 +1,28 @@
 //! Bytes and the values that they are, by hand; whole objects are rows in `tests/protobuf`.
 
 use super::*;
+use crate::schema::{ListType, MapType};
 use serde_json::json;
 
-const INNER: Message = &[
-    Field { number: 1, name: "a", holds: Holds::Nonzero(Type::Text) },
-    Field { number: 2, name: "b", holds: Holds::One(Type::Int32) },
-];
+const fn field(number: u32, name: &'static str, holds: Holds) -> Field {
+    Field { number, name, holds, is_always: false }
+}
+
+const INNER: Message =
+    &[field(1, "a", Holds::Nonzero(Type::Text)), field(2, "b", Holds::One(Type::Int32))];
 
 const OUTER: Message = &[
-    Field { number: 1, name: "inner", holds: Holds::One(Type::Object(INNER)) },
-    Field { number: 2, name: "shown", holds: Holds::One(Type::Bool) },
-    Field { number: 3, name: "hidden", holds: Holds::Nonzero(Type::Int64) },
-    Field { number: 4, name: "numbers", holds: Holds::List(Type::Int32) },
-    Field { number: 5, name: "", holds: Holds::Inline(INNER) },
-    Field { number: 6, name: "sizes", holds: Holds::Map(Type::Quantity) },
-    Field { number: 7, name: "time", holds: Holds::One(Type::Time) },
-    Field { number: 8, name: "micro", holds: Holds::One(Type::MicroTime) },
-    Field { number: 9, name: "either", holds: Holds::One(Type::IntOrString) },
-    Field { number: 10, name: "raw", holds: Holds::One(Type::RawJson) },
-    Field { number: 11, name: "items", holds: Holds::List(Type::Object(INNER)) },
+    field(1, "inner", Holds::One(Type::Object(INNER))),
+    field(2, "shown", Holds::One(Type::Bool)),
+    field(3, "hidden", Holds::Nonzero(Type::Int64)),
+    field(4, "numbers", Holds::List(Type::Int32, ListType::Atomic)),
+    field(5, "", Holds::Inline(INNER)),
+    field(6, "sizes", Holds::Map(Type::Quantity, MapType::Granular)),
+    field(7, "time", Holds::One(Type::Time)),
+    field(8, "micro", Holds::One(Type::MicroTime)),
+    field(9, "either", Holds::One(Type::IntOrString)),
+    field(10, "raw", Holds::One(Type::RawJson)),
+    field(11, "items", Holds::List(Type::Object(INNER), ListType::Atomic)),
 ];
 
 #[track_caller]

@@ -1,6 +1,6 @@
 //! Pods, and the templates that Jobs make them from.
 
-use super::Type::{Bool, Int32, Int64, Object, Quantity, Text};
+use super::Type::{Atomic, Bool, Int32, Int64, Object, Quantity, Text};
 use super::container::{
     APP_ARMOR_PROFILE, CONTAINER, EPHEMERAL_CONTAINER, RESOURCE_REQUIREMENTS, SE_LINUX_OPTIONS,
     SECCOMP_PROFILE, WINDOWS_SECURITY_CONTEXT_OPTIONS,
@@ -9,19 +9,19 @@ use super::core::LOCAL_OBJECT_REFERENCE;
 use super::pod_status::POD_STATUS;
 use super::scheduling::{AFFINITY, TOLERATION, TOPOLOGY_SPREAD_CONSTRAINT};
 use super::volume::VOLUME;
-use super::{METADATA, Message, list, map, nonzero, one};
+use super::{METADATA, Message, always, atomic_map, keyed, list, map, nonzero, one, shown, text};
 
 pub(super) const POD: Message =
-    &[METADATA, one(2, "spec", Object(POD_SPEC)), one(3, "status", Object(POD_STATUS))];
+    &[METADATA, always(2, "spec", Object(POD_SPEC)), always(3, "status", Object(POD_STATUS))];
 
 const POD_SPEC: Message = &[
-    list(1, "volumes", Object(VOLUME)),
-    list(2, "containers", Object(CONTAINER)),
+    keyed(1, "volumes", Object(VOLUME), &[text("name")]),
+    shown(keyed(2, "containers", Object(CONTAINER), &[text("name")])),
     nonzero(3, "restartPolicy", Text),
     one(4, "terminationGracePeriodSeconds", Int64),
     one(5, "activeDeadlineSeconds", Int64),
     nonzero(6, "dnsPolicy", Text),
-    map(7, "nodeSelector", Text),
+    atomic_map(7, "nodeSelector", Text),
     nonzero(8, "serviceAccountName", Text),
     nonzero(9, "serviceAccount", Text),
     nonzero(10, "nodeName", Text),
@@ -29,15 +29,15 @@ const POD_SPEC: Message = &[
     nonzero(12, "hostPID", Bool),
     nonzero(13, "hostIPC", Bool),
     one(14, "securityContext", Object(POD_SECURITY_CONTEXT)),
-    list(15, "imagePullSecrets", Object(LOCAL_OBJECT_REFERENCE)),
+    keyed(15, "imagePullSecrets", Atomic(LOCAL_OBJECT_REFERENCE), &[text("name")]),
     nonzero(16, "hostname", Text),
     nonzero(17, "subdomain", Text),
     one(18, "affinity", Object(AFFINITY)),
     nonzero(19, "schedulerName", Text),
-    list(20, "initContainers", Object(CONTAINER)),
+    keyed(20, "initContainers", Object(CONTAINER), &[text("name")]),
     one(21, "automountServiceAccountToken", Bool),
     list(22, "tolerations", Object(TOLERATION)),
-    list(23, "hostAliases", Object(HOST_ALIAS)),
+    keyed(23, "hostAliases", Object(HOST_ALIAS), &[text("ip")]),
     nonzero(24, "priorityClassName", Text),
     one(25, "priority", Int32),
     one(26, "dnsConfig", Object(POD_DNS_CONFIG)),
@@ -47,13 +47,18 @@ const POD_SPEC: Message = &[
     one(30, "enableServiceLinks", Bool),
     one(31, "preemptionPolicy", Text),
     map(32, "overhead", Quantity),
-    list(33, "topologySpreadConstraints", Object(TOPOLOGY_SPREAD_CONSTRAINT)),
-    list(34, "ephemeralContainers", Object(EPHEMERAL_CONTAINER)),
+    keyed(
+        33,
+        "topologySpreadConstraints",
+        Object(TOPOLOGY_SPREAD_CONSTRAINT),
+        &[text("topologyKey"), text("whenUnsatisfiable")],
+    ),
+    keyed(34, "ephemeralContainers", Object(EPHEMERAL_CONTAINER), &[text("name")]),
     one(35, "setHostnameAsFQDN", Bool),
     one(36, "os", Object(POD_OS)),
     one(37, "hostUsers", Bool),
-    list(38, "schedulingGates", Object(POD_SCHEDULING_GATE)),
-    list(39, "resourceClaims", Object(POD_RESOURCE_CLAIM)),
+    keyed(38, "schedulingGates", Object(POD_SCHEDULING_GATE), &[text("name")]),
+    keyed(39, "resourceClaims", Object(POD_RESOURCE_CLAIM), &[text("name")]),
     one(40, "resources", Object(RESOURCE_REQUIREMENTS)),
     one(41, "hostnameOverride", Text),
     one(43, "schedulingGroup", Object(POD_SCHEDULING_GROUP)),
@@ -75,9 +80,9 @@ const POD_SECURITY_CONTEXT: Message = &[
     one(13, "seLinuxChangePolicy", Text),
 ];
 
-const SYSCTL: Message = &[one(1, "name", Text), one(2, "value", Text)];
+const SYSCTL: Message = &[always(1, "name", Text), always(2, "value", Text)];
 
-const HOST_ALIAS: Message = &[one(1, "ip", Text), list(2, "hostnames", Text)];
+const HOST_ALIAS: Message = &[always(1, "ip", Text), list(2, "hostnames", Text)];
 
 const POD_DNS_CONFIG: Message = &[
     list(1, "nameservers", Text),
@@ -87,18 +92,18 @@ const POD_DNS_CONFIG: Message = &[
 
 const POD_DNS_CONFIG_OPTION: Message = &[nonzero(1, "name", Text), one(2, "value", Text)];
 
-const POD_READINESS_GATE: Message = &[one(1, "conditionType", Text)];
+const POD_READINESS_GATE: Message = &[always(1, "conditionType", Text)];
 
-const POD_OS: Message = &[one(1, "name", Text)];
+const POD_OS: Message = &[always(1, "name", Text)];
 
-const POD_SCHEDULING_GATE: Message = &[one(1, "name", Text)];
+const POD_SCHEDULING_GATE: Message = &[always(1, "name", Text)];
 
 const POD_RESOURCE_CLAIM: Message = &[
-    one(1, "name", Text),
+    always(1, "name", Text),
     one(3, "resourceClaimName", Text),
     one(4, "resourceClaimTemplateName", Text),
 ];
 
 const POD_SCHEDULING_GROUP: Message = &[one(1, "podGroupName", Text)];
 
-pub(super) const POD_TEMPLATE_SPEC: Message = &[METADATA, one(2, "spec", Object(POD_SPEC))];
+pub(super) const POD_TEMPLATE_SPEC: Message = &[METADATA, always(2, "spec", Object(POD_SPEC))];

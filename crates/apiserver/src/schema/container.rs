@@ -1,19 +1,19 @@
 //! Containers: their environment, resources, probes and rights.
 
-use super::Type::{Bool, Int32, Int64, IntOrString, Object, Quantity, Text};
+use super::Type::{Atomic, Bool, Int32, Int64, IntOrString, Object, Quantity, Text};
 use super::core::LOCAL_OBJECT_REFERENCE;
-use super::{Message, inline, list, map, nonzero, one};
+use super::{Message, always, inline, keyed, list, map, nonzero, one, port, set, text};
 
 pub(super) const CONTAINER: Message = &[
-    one(1, "name", Text),
+    always(1, "name", Text),
     nonzero(2, "image", Text),
     list(3, "command", Text),
     list(4, "args", Text),
     nonzero(5, "workingDir", Text),
-    list(6, "ports", Object(CONTAINER_PORT)),
-    list(7, "env", Object(ENV_VAR)),
-    one(8, "resources", Object(RESOURCE_REQUIREMENTS)),
-    list(9, "volumeMounts", Object(VOLUME_MOUNT)),
+    keyed(6, "ports", Object(CONTAINER_PORT), &port("containerPort")),
+    keyed(7, "env", Object(ENV_VAR), &[text("name")]),
+    always(8, "resources", Object(RESOURCE_REQUIREMENTS)),
+    keyed(9, "volumeMounts", Object(VOLUME_MOUNT), &[text("mountPath")]),
     one(10, "livenessProbe", Object(PROBE)),
     one(11, "readinessProbe", Object(PROBE)),
     one(12, "lifecycle", Object(LIFECYCLE)),
@@ -25,7 +25,7 @@ pub(super) const CONTAINER: Message = &[
     nonzero(18, "tty", Bool),
     list(19, "envFrom", Object(ENV_FROM_SOURCE)),
     nonzero(20, "terminationMessagePolicy", Text),
-    list(21, "volumeDevices", Object(VOLUME_DEVICE)),
+    keyed(21, "volumeDevices", Object(VOLUME_DEVICE), &[text("devicePath")]),
     one(22, "startupProbe", Object(PROBE)),
     list(23, "resizePolicy", Object(CONTAINER_RESIZE_POLICY)),
     one(24, "restartPolicy", Text),
@@ -35,53 +35,59 @@ pub(super) const CONTAINER: Message = &[
 const CONTAINER_PORT: Message = &[
     nonzero(1, "name", Text),
     nonzero(2, "hostPort", Int32),
-    one(3, "containerPort", Int32),
+    always(3, "containerPort", Int32),
     nonzero(4, "protocol", Text),
     nonzero(5, "hostIP", Text),
 ];
 
-const ENV_VAR: Message =
-    &[one(1, "name", Text), nonzero(2, "value", Text), one(3, "valueFrom", Object(ENV_VAR_SOURCE))];
+const ENV_VAR: Message = &[
+    always(1, "name", Text),
+    nonzero(2, "value", Text),
+    one(3, "valueFrom", Object(ENV_VAR_SOURCE)),
+];
 
 const ENV_VAR_SOURCE: Message = &[
-    one(1, "fieldRef", Object(OBJECT_FIELD_SELECTOR)),
-    one(2, "resourceFieldRef", Object(RESOURCE_FIELD_SELECTOR)),
-    one(3, "configMapKeyRef", Object(CONFIG_MAP_KEY_SELECTOR)),
-    one(4, "secretKeyRef", Object(SECRET_KEY_SELECTOR)),
-    one(5, "fileKeyRef", Object(FILE_KEY_SELECTOR)),
+    one(1, "fieldRef", Atomic(OBJECT_FIELD_SELECTOR)),
+    one(2, "resourceFieldRef", Atomic(RESOURCE_FIELD_SELECTOR)),
+    one(3, "configMapKeyRef", Atomic(CONFIG_MAP_KEY_SELECTOR)),
+    one(4, "secretKeyRef", Atomic(SECRET_KEY_SELECTOR)),
+    one(5, "fileKeyRef", Atomic(FILE_KEY_SELECTOR)),
 ];
 
 pub(super) const OBJECT_FIELD_SELECTOR: Message =
-    &[nonzero(1, "apiVersion", Text), one(2, "fieldPath", Text)];
+    &[nonzero(1, "apiVersion", Text), always(2, "fieldPath", Text)];
 
-pub(super) const RESOURCE_FIELD_SELECTOR: Message =
-    &[nonzero(1, "containerName", Text), one(2, "resource", Text), one(3, "divisor", Quantity)];
+pub(super) const RESOURCE_FIELD_SELECTOR: Message = &[
+    nonzero(1, "containerName", Text),
+    always(2, "resource", Text),
+    always(3, "divisor", Quantity),
+];
 
 const CONFIG_MAP_KEY_SELECTOR: Message =
-    &[inline(1, LOCAL_OBJECT_REFERENCE), one(2, "key", Text), one(3, "optional", Bool)];
+    &[inline(1, LOCAL_OBJECT_REFERENCE), always(2, "key", Text), one(3, "optional", Bool)];
 
 const SECRET_KEY_SELECTOR: Message =
-    &[inline(1, LOCAL_OBJECT_REFERENCE), one(2, "key", Text), one(3, "optional", Bool)];
+    &[inline(1, LOCAL_OBJECT_REFERENCE), always(2, "key", Text), one(3, "optional", Bool)];
 
 const FILE_KEY_SELECTOR: Message = &[
-    one(1, "volumeName", Text),
-    one(2, "path", Text),
-    one(3, "key", Text),
+    always(1, "volumeName", Text),
+    always(2, "path", Text),
+    always(3, "key", Text),
     one(4, "optional", Bool),
 ];
 
 pub(super) const RESOURCE_REQUIREMENTS: Message = &[
     map(1, "limits", Quantity),
     map(2, "requests", Quantity),
-    list(3, "claims", Object(RESOURCE_CLAIM)),
+    keyed(3, "claims", Object(RESOURCE_CLAIM), &[text("name")]),
 ];
 
-const RESOURCE_CLAIM: Message = &[one(1, "name", Text), nonzero(2, "request", Text)];
+const RESOURCE_CLAIM: Message = &[always(1, "name", Text), nonzero(2, "request", Text)];
 
 const VOLUME_MOUNT: Message = &[
-    one(1, "name", Text),
+    always(1, "name", Text),
     nonzero(2, "readOnly", Bool),
-    one(3, "mountPath", Text),
+    always(3, "mountPath", Text),
     nonzero(4, "subPath", Text),
     one(5, "mountPropagation", Text),
     nonzero(6, "subPathExpr", Text),
@@ -109,17 +115,17 @@ const EXEC_ACTION: Message = &[list(1, "command", Text)];
 
 const HTTP_GET_ACTION: Message = &[
     nonzero(1, "path", Text),
-    one(2, "port", IntOrString),
+    always(2, "port", IntOrString),
     nonzero(3, "host", Text),
     nonzero(4, "scheme", Text),
     list(5, "httpHeaders", Object(HTTP_HEADER)),
 ];
 
-const HTTP_HEADER: Message = &[one(1, "name", Text), one(2, "value", Text)];
+const HTTP_HEADER: Message = &[always(1, "name", Text), always(2, "value", Text)];
 
-const TCP_SOCKET_ACTION: Message = &[one(1, "port", IntOrString), nonzero(2, "host", Text)];
+const TCP_SOCKET_ACTION: Message = &[always(1, "port", IntOrString), nonzero(2, "host", Text)];
 
-const GRPC_ACTION: Message = &[one(1, "port", Int32), one(2, "service", Text)];
+const GRPC_ACTION: Message = &[always(1, "port", Int32), one(2, "service", Text)];
 
 const LIFECYCLE: Message = &[
     one(1, "postStart", Object(LIFECYCLE_HANDLER)),
@@ -134,7 +140,7 @@ const LIFECYCLE_HANDLER: Message = &[
     one(4, "sleep", Object(SLEEP_ACTION)),
 ];
 
-const SLEEP_ACTION: Message = &[one(1, "seconds", Int64)];
+const SLEEP_ACTION: Message = &[always(1, "seconds", Int64)];
 
 const SECURITY_CONTEXT: Message = &[
     one(1, "capabilities", Object(CAPABILITIES)),
@@ -168,10 +174,10 @@ pub(super) const WINDOWS_SECURITY_CONTEXT_OPTIONS: Message = &[
 ];
 
 pub(super) const SECCOMP_PROFILE: Message =
-    &[one(1, "type", Text), one(2, "localhostProfile", Text)];
+    &[always(1, "type", Text), one(2, "localhostProfile", Text)];
 
 pub(super) const APP_ARMOR_PROFILE: Message =
-    &[one(1, "type", Text), one(2, "localhostProfile", Text)];
+    &[always(1, "type", Text), one(2, "localhostProfile", Text)];
 
 const ENV_FROM_SOURCE: Message = &[
     nonzero(1, "prefix", Text),
@@ -184,10 +190,10 @@ const CONFIG_MAP_ENV_SOURCE: Message =
 
 const SECRET_ENV_SOURCE: Message = &[inline(1, LOCAL_OBJECT_REFERENCE), one(2, "optional", Bool)];
 
-const VOLUME_DEVICE: Message = &[one(1, "name", Text), one(2, "devicePath", Text)];
+const VOLUME_DEVICE: Message = &[always(1, "name", Text), always(2, "devicePath", Text)];
 
 const CONTAINER_RESIZE_POLICY: Message =
-    &[one(1, "resourceName", Text), one(2, "restartPolicy", Text)];
+    &[always(1, "resourceName", Text), always(2, "restartPolicy", Text)];
 
 const CONTAINER_RESTART_RULE: Message = &[
     nonzero(1, "action", Text),
@@ -195,21 +201,21 @@ const CONTAINER_RESTART_RULE: Message = &[
 ];
 
 const CONTAINER_RESTART_RULE_ON_EXIT_CODES: Message =
-    &[nonzero(1, "operator", Text), list(2, "values", Int32)];
+    &[nonzero(1, "operator", Text), set(2, "values", Int32)];
 
 pub(super) const EPHEMERAL_CONTAINER: Message =
     &[inline(1, EPHEMERAL_CONTAINER_COMMON), nonzero(2, "targetContainerName", Text)];
 
 const EPHEMERAL_CONTAINER_COMMON: Message = &[
-    one(1, "name", Text),
+    always(1, "name", Text),
     nonzero(2, "image", Text),
     list(3, "command", Text),
     list(4, "args", Text),
     nonzero(5, "workingDir", Text),
-    list(6, "ports", Object(CONTAINER_PORT)),
-    list(7, "env", Object(ENV_VAR)),
-    one(8, "resources", Object(RESOURCE_REQUIREMENTS)),
-    list(9, "volumeMounts", Object(VOLUME_MOUNT)),
+    keyed(6, "ports", Object(CONTAINER_PORT), &port("containerPort")),
+    keyed(7, "env", Object(ENV_VAR), &[text("name")]),
+    always(8, "resources", Object(RESOURCE_REQUIREMENTS)),
+    keyed(9, "volumeMounts", Object(VOLUME_MOUNT), &[text("mountPath")]),
     one(10, "livenessProbe", Object(PROBE)),
     one(11, "readinessProbe", Object(PROBE)),
     one(12, "lifecycle", Object(LIFECYCLE)),
@@ -221,7 +227,7 @@ const EPHEMERAL_CONTAINER_COMMON: Message = &[
     nonzero(18, "tty", Bool),
     list(19, "envFrom", Object(ENV_FROM_SOURCE)),
     nonzero(20, "terminationMessagePolicy", Text),
-    list(21, "volumeDevices", Object(VOLUME_DEVICE)),
+    keyed(21, "volumeDevices", Object(VOLUME_DEVICE), &[text("devicePath")]),
     one(22, "startupProbe", Object(PROBE)),
     list(23, "resizePolicy", Object(CONTAINER_RESIZE_POLICY)),
     one(24, "restartPolicy", Text),

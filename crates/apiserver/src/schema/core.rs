@@ -1,7 +1,7 @@
 //! The small kinds of the core, and what refers to other objects.
 
-use super::Type::{Bool, Bytes, Int32, Object, Text, Time};
-use super::{METADATA, Message, list, map, nonzero, one};
+use super::Type::{Atomic, Bool, Bytes, Int32, Object, Text, Time};
+use super::{METADATA, Message, always, bare, keyed, list, map, nonzero, one, text};
 
 pub(super) const CONFIG_MAP: Message =
     &[METADATA, map(2, "data", Text), map(3, "binaryData", Bytes), one(4, "immutable", Bool)];
@@ -16,8 +16,8 @@ pub(super) const SECRET: Message = &[
 
 pub(super) const SERVICE_ACCOUNT: Message = &[
     METADATA,
-    list(2, "secrets", Object(OBJECT_REFERENCE)),
-    list(3, "imagePullSecrets", Object(LOCAL_OBJECT_REFERENCE)),
+    keyed(2, "secrets", Atomic(OBJECT_REFERENCE), &[bare("name")]),
+    list(3, "imagePullSecrets", Atomic(LOCAL_OBJECT_REFERENCE)),
     one(4, "automountServiceAccountToken", Bool),
 ];
 
@@ -33,18 +33,23 @@ pub(super) const OBJECT_REFERENCE: Message = &[
 
 pub(super) const LOCAL_OBJECT_REFERENCE: Message = &[nonzero(1, "name", Text)];
 
-pub(super) const NAMESPACE: Message =
-    &[METADATA, one(2, "spec", Object(NAMESPACE_SPEC)), one(3, "status", Object(NAMESPACE_STATUS))];
+pub(super) const NAMESPACE: Message = &[
+    METADATA,
+    always(2, "spec", Object(NAMESPACE_SPEC)),
+    always(3, "status", Object(NAMESPACE_STATUS)),
+];
 
 const NAMESPACE_SPEC: Message = &[list(1, "finalizers", Text)];
 
-const NAMESPACE_STATUS: Message =
-    &[nonzero(1, "phase", Text), list(2, "conditions", Object(NAMESPACE_CONDITION))];
+const NAMESPACE_STATUS: Message = &[
+    nonzero(1, "phase", Text),
+    keyed(2, "conditions", Object(NAMESPACE_CONDITION), &[text("type")]),
+];
 
 const NAMESPACE_CONDITION: Message = &[
-    one(1, "type", Text),
-    one(2, "status", Text),
-    one(4, "lastTransitionTime", Time),
+    always(1, "type", Text),
+    always(2, "status", Text),
+    always(4, "lastTransitionTime", Time),
     nonzero(5, "reason", Text),
     nonzero(6, "message", Text),
 ];
@@ -52,33 +57,33 @@ const NAMESPACE_CONDITION: Message = &[
 pub(super) const ENDPOINTS: Message = &[METADATA, list(2, "subsets", Object(ENDPOINT_SUBSET))];
 
 const ENDPOINT_SUBSET: Message = &[
-    list(1, "addresses", Object(ENDPOINT_ADDRESS)),
-    list(2, "notReadyAddresses", Object(ENDPOINT_ADDRESS)),
-    list(3, "ports", Object(ENDPOINT_PORT)),
+    list(1, "addresses", Atomic(ENDPOINT_ADDRESS)),
+    list(2, "notReadyAddresses", Atomic(ENDPOINT_ADDRESS)),
+    list(3, "ports", Atomic(ENDPOINT_PORT)),
 ];
 
 const ENDPOINT_ADDRESS: Message = &[
-    one(1, "ip", Text),
-    one(2, "targetRef", Object(OBJECT_REFERENCE)),
+    always(1, "ip", Text),
+    one(2, "targetRef", Atomic(OBJECT_REFERENCE)),
     nonzero(3, "hostname", Text),
     one(4, "nodeName", Text),
 ];
 
 const ENDPOINT_PORT: Message = &[
     nonzero(1, "name", Text),
-    one(2, "port", Int32),
+    always(2, "port", Int32),
     nonzero(3, "protocol", Text),
     one(4, "appProtocol", Text),
 ];
 
-pub(super) const BINDING: Message = &[METADATA, one(2, "target", Object(OBJECT_REFERENCE))];
+pub(super) const BINDING: Message = &[METADATA, always(2, "target", Atomic(OBJECT_REFERENCE))];
 
 pub(super) const TYPED_LOCAL_OBJECT_REFERENCE: Message =
-    &[one(1, "apiGroup", Text), one(2, "kind", Text), one(3, "name", Text)];
+    &[one(1, "apiGroup", Text), always(2, "kind", Text), always(3, "name", Text)];
 
 pub(super) const TYPED_OBJECT_REFERENCE: Message = &[
     one(1, "apiGroup", Text),
-    one(2, "kind", Text),
-    one(3, "name", Text),
+    always(2, "kind", Text),
+    always(3, "name", Text),
     one(4, "namespace", Text),
 ];

@@ -1,20 +1,20 @@
 //! Jobs.
 
-use super::Type::{Bool, Int32, Int64, Object, Text, Time};
+use super::Type::{Atomic, Bool, Int32, Int64, Object, Text, Time};
 use super::meta::LABEL_SELECTOR;
 use super::pod::POD_TEMPLATE_SPEC;
-use super::{METADATA, Message, list, nonzero, one};
+use super::{METADATA, Message, always, list, nonzero, one, set, shown};
 
 pub(super) const JOB: Message =
-    &[METADATA, one(2, "spec", Object(JOB_SPEC)), one(3, "status", Object(JOB_STATUS))];
+    &[METADATA, always(2, "spec", Object(JOB_SPEC)), always(3, "status", Object(JOB_STATUS))];
 
 const JOB_SPEC: Message = &[
     one(1, "parallelism", Int32),
     one(2, "completions", Int32),
     one(3, "activeDeadlineSeconds", Int64),
-    one(4, "selector", Object(LABEL_SELECTOR)),
+    one(4, "selector", Atomic(LABEL_SELECTOR)),
     one(5, "manualSelector", Bool),
-    one(6, "template", Object(POD_TEMPLATE_SPEC)),
+    always(6, "template", Object(POD_TEMPLATE_SPEC)),
     one(7, "backoffLimit", Int32),
     one(8, "ttlSecondsAfterFinished", Int32),
     one(9, "completionMode", Text),
@@ -27,21 +27,21 @@ const JOB_SPEC: Message = &[
     one(16, "successPolicy", Object(SUCCESS_POLICY)),
 ];
 
-const POD_FAILURE_POLICY: Message = &[list(1, "rules", Object(POD_FAILURE_POLICY_RULE))];
+const POD_FAILURE_POLICY: Message = &[shown(list(1, "rules", Object(POD_FAILURE_POLICY_RULE)))];
 
 const POD_FAILURE_POLICY_RULE: Message = &[
-    one(1, "action", Text),
+    always(1, "action", Text),
     one(2, "onExitCodes", Object(POD_FAILURE_POLICY_ON_EXIT_CODES_REQUIREMENT)),
     list(3, "onPodConditions", Object(POD_FAILURE_POLICY_ON_POD_CONDITIONS_PATTERN)),
 ];
 
 const POD_FAILURE_POLICY_ON_EXIT_CODES_REQUIREMENT: Message =
-    &[one(1, "containerName", Text), one(2, "operator", Text), list(3, "values", Int32)];
+    &[one(1, "containerName", Text), always(2, "operator", Text), shown(set(3, "values", Int32))];
 
 const POD_FAILURE_POLICY_ON_POD_CONDITIONS_PATTERN: Message =
-    &[one(1, "type", Text), one(2, "status", Text)];
+    &[always(1, "type", Text), always(2, "status", Text)];
 
-const SUCCESS_POLICY: Message = &[list(1, "rules", Object(SUCCESS_POLICY_RULE))];
+const SUCCESS_POLICY: Message = &[shown(list(1, "rules", Object(SUCCESS_POLICY_RULE)))];
 
 const SUCCESS_POLICY_RULE: Message =
     &[one(1, "succeededIndexes", Text), one(2, "succeededCount", Int32)];
@@ -61,12 +61,12 @@ const JOB_STATUS: Message = &[
 ];
 
 const JOB_CONDITION: Message = &[
-    one(1, "type", Text),
-    one(2, "status", Text),
-    one(3, "lastProbeTime", Time),
-    one(4, "lastTransitionTime", Time),
+    always(1, "type", Text),
+    always(2, "status", Text),
+    always(3, "lastProbeTime", Time),
+    always(4, "lastTransitionTime", Time),
     nonzero(5, "reason", Text),
     nonzero(6, "message", Text),
 ];
 
-const UNCOUNTED_TERMINATED_PODS: Message = &[list(1, "succeeded", Text), list(2, "failed", Text)];
+const UNCOUNTED_TERMINATED_PODS: Message = &[set(1, "succeeded", Text), set(2, "failed", Text)];

@@ -2,10 +2,10 @@
 
 use super::Type::{Bool, Int32, Int64, Object, Quantity, Text, Time};
 use super::scheduling::TAINT;
-use super::{METADATA, Message, list, map, nonzero, one};
+use super::{METADATA, Message, always, keyed, list, map, nonzero, one, set, shown, text};
 
 pub(super) const NODE: Message =
-    &[METADATA, one(2, "spec", Object(NODE_SPEC)), one(3, "status", Object(NODE_STATUS))];
+    &[METADATA, always(2, "spec", Object(NODE_SPEC)), always(3, "status", Object(NODE_STATUS))];
 
 const NODE_SPEC: Message = &[
     nonzero(1, "podCIDR", Text),
@@ -14,27 +14,27 @@ const NODE_SPEC: Message = &[
     nonzero(4, "unschedulable", Bool),
     list(5, "taints", Object(TAINT)),
     one(6, "configSource", Object(NODE_CONFIG_SOURCE)),
-    list(7, "podCIDRs", Text),
+    set(7, "podCIDRs", Text),
 ];
 
 const NODE_CONFIG_SOURCE: Message = &[one(2, "configMap", Object(CONFIG_MAP_NODE_CONFIG_SOURCE))];
 
 const CONFIG_MAP_NODE_CONFIG_SOURCE: Message = &[
-    one(1, "namespace", Text),
-    one(2, "name", Text),
+    always(1, "namespace", Text),
+    always(2, "name", Text),
     nonzero(3, "uid", Text),
     nonzero(4, "resourceVersion", Text),
-    one(5, "kubeletConfigKey", Text),
+    always(5, "kubeletConfigKey", Text),
 ];
 
 const NODE_STATUS: Message = &[
     map(1, "capacity", Quantity),
     map(2, "allocatable", Quantity),
     nonzero(3, "phase", Text),
-    list(4, "conditions", Object(NODE_CONDITION)),
-    list(5, "addresses", Object(NODE_ADDRESS)),
-    one(6, "daemonEndpoints", Object(NODE_DAEMON_ENDPOINTS)),
-    one(7, "nodeInfo", Object(NODE_SYSTEM_INFO)),
+    keyed(4, "conditions", Object(NODE_CONDITION), &[text("type")]),
+    keyed(5, "addresses", Object(NODE_ADDRESS), &[text("type")]),
+    always(6, "daemonEndpoints", Object(NODE_DAEMON_ENDPOINTS)),
+    always(7, "nodeInfo", Object(NODE_SYSTEM_INFO)),
     list(8, "images", Object(CONTAINER_IMAGE)),
     list(9, "volumesInUse", Text),
     list(10, "volumesAttached", Object(ATTACHED_VOLUME)),
@@ -45,39 +45,39 @@ const NODE_STATUS: Message = &[
 ];
 
 const NODE_CONDITION: Message = &[
-    one(1, "type", Text),
-    one(2, "status", Text),
-    one(3, "lastHeartbeatTime", Time),
-    one(4, "lastTransitionTime", Time),
+    always(1, "type", Text),
+    always(2, "status", Text),
+    always(3, "lastHeartbeatTime", Time),
+    always(4, "lastTransitionTime", Time),
     nonzero(5, "reason", Text),
     nonzero(6, "message", Text),
 ];
 
-const NODE_ADDRESS: Message = &[one(1, "type", Text), one(2, "address", Text)];
+const NODE_ADDRESS: Message = &[always(1, "type", Text), always(2, "address", Text)];
 
-const NODE_DAEMON_ENDPOINTS: Message = &[one(1, "kubeletEndpoint", Object(DAEMON_ENDPOINT))];
+const NODE_DAEMON_ENDPOINTS: Message = &[always(1, "kubeletEndpoint", Object(DAEMON_ENDPOINT))];
 
-const DAEMON_ENDPOINT: Message = &[one(1, "Port", Int32)];
+const DAEMON_ENDPOINT: Message = &[always(1, "Port", Int32)];
 
 const NODE_SYSTEM_INFO: Message = &[
-    one(1, "machineID", Text),
-    one(2, "systemUUID", Text),
-    one(3, "bootID", Text),
-    one(4, "kernelVersion", Text),
-    one(5, "osImage", Text),
-    one(6, "containerRuntimeVersion", Text),
-    one(7, "kubeletVersion", Text),
-    one(8, "kubeProxyVersion", Text),
-    one(9, "operatingSystem", Text),
-    one(10, "architecture", Text),
+    always(1, "machineID", Text),
+    always(2, "systemUUID", Text),
+    always(3, "bootID", Text),
+    always(4, "kernelVersion", Text),
+    always(5, "osImage", Text),
+    always(6, "containerRuntimeVersion", Text),
+    always(7, "kubeletVersion", Text),
+    always(8, "kubeProxyVersion", Text),
+    always(9, "operatingSystem", Text),
+    always(10, "architecture", Text),
     one(11, "swap", Object(NODE_SWAP_STATUS)),
 ];
 
 const NODE_SWAP_STATUS: Message = &[one(1, "capacity", Int64)];
 
-const CONTAINER_IMAGE: Message = &[list(1, "names", Text), nonzero(2, "sizeBytes", Int64)];
+const CONTAINER_IMAGE: Message = &[shown(list(1, "names", Text)), nonzero(2, "sizeBytes", Int64)];
 
-const ATTACHED_VOLUME: Message = &[one(1, "name", Text), one(2, "devicePath", Text)];
+const ATTACHED_VOLUME: Message = &[always(1, "name", Text), always(2, "devicePath", Text)];
 
 const NODE_CONFIG_STATUS: Message = &[
     one(1, "assigned", Object(NODE_CONFIG_SOURCE)),
@@ -87,7 +87,7 @@ const NODE_CONFIG_STATUS: Message = &[
 ];
 
 const NODE_RUNTIME_HANDLER: Message =
-    &[one(1, "name", Text), one(2, "features", Object(NODE_RUNTIME_HANDLER_FEATURES))];
+    &[always(1, "name", Text), one(2, "features", Object(NODE_RUNTIME_HANDLER_FEATURES))];
 
 const NODE_RUNTIME_HANDLER_FEATURES: Message =
     &[one(1, "recursiveReadOnlyMounts", Bool), one(2, "userNamespaces", Bool)];

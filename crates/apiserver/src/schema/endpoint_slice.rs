@@ -1,21 +1,21 @@
 //! EndpointSlices.
 
-use super::Type::{Bool, Int32, Object, Text};
+use super::Type::{Atomic, Bool, Int32, Object, Text};
 use super::core::OBJECT_REFERENCE;
-use super::{METADATA, Message, list, map, one};
+use super::{METADATA, Message, always, list, map, one, set, shown};
 
 pub(super) const ENDPOINT_SLICE: Message = &[
     METADATA,
-    list(2, "endpoints", Object(ENDPOINT)),
-    list(3, "ports", Object(ENDPOINT_PORT)),
-    one(4, "addressType", Text),
+    shown(list(2, "endpoints", Object(ENDPOINT))),
+    shown(list(3, "ports", Atomic(ENDPOINT_PORT))),
+    always(4, "addressType", Text),
 ];
 
 const ENDPOINT: Message = &[
-    list(1, "addresses", Text),
-    one(2, "conditions", Object(ENDPOINT_CONDITIONS)),
+    shown(set(1, "addresses", Text)),
+    always(2, "conditions", Object(ENDPOINT_CONDITIONS)),
     one(3, "hostname", Text),
-    one(4, "targetRef", Object(OBJECT_REFERENCE)),
+    one(4, "targetRef", Atomic(OBJECT_REFERENCE)),
     map(5, "deprecatedTopology", Text),
     one(6, "nodeName", Text),
     one(7, "zone", Text),
@@ -28,9 +28,9 @@ const ENDPOINT_CONDITIONS: Message =
 const ENDPOINT_HINTS: Message =
     &[list(1, "forZones", Object(FOR_ZONE)), list(2, "forNodes", Object(FOR_NODE))];
 
-const FOR_ZONE: Message = &[one(1, "name", Text)];
+const FOR_ZONE: Message = &[always(1, "name", Text)];
 
-const FOR_NODE: Message = &[one(1, "name", Text)];
+const FOR_NODE: Message = &[always(1, "name", Text)];
 
 const ENDPOINT_PORT: Message = &[
     one(1, "name", Text),

@@ -1,9 +1,9 @@
 //! Leases.
 
 use super::Type::{Int32, MicroTime, Object, Text};
-use super::{METADATA, Message, one};
+use super::{METADATA, Message, always, one};
 
-pub(super) const LEASE: Message = &[METADATA, one(2, "spec", Object(LEASE_SPEC))];
+pub(super) const LEASE: Message = &[METADATA, always(2, "spec", Object(LEASE_SPEC))];
 
 const LEASE_SPEC: Message = &[
     one(1, "holderIdentity", Text),

@@ -1,7 +1,7 @@
 //! Metadata, selectors, conditions, and the options of requests.
 
-use super::Type::{Bool, Int64, Object, RawJson, Text, Time};
-use super::{METADATA, Message, list, map, nonzero, one};
+use super::Type::{Atomic, Bool, Int64, Object, RawJson, Text, Time};
+use super::{METADATA, Message, always, keyed, list, map, nonzero, one, set, text};
 
 pub(super) const OBJECT_META: Message = &[
     nonzero(1, "name", Text),
@@ -16,16 +16,16 @@ pub(super) const OBJECT_META: Message = &[
     one(10, "deletionGracePeriodSeconds", Int64),
     map(11, "labels", Text),
     map(12, "annotations", Text),
-    list(13, "ownerReferences", Object(OWNER_REFERENCE)),
-    list(14, "finalizers", Text),
+    keyed(13, "ownerReferences", Atomic(OWNER_REFERENCE), &[text("uid")]),
+    set(14, "finalizers", Text),
     list(17, "managedFields", Object(MANAGED_FIELDS_ENTRY)),
 ];
 
 const OWNER_REFERENCE: Message = &[
-    one(1, "kind", Text),
-    one(3, "name", Text),
-    one(4, "uid", Text),
-    one(5, "apiVersion", Text),
+    always(1, "kind", Text),
+    always(3, "name", Text),
+    always(4, "uid", Text),
+    always(5, "apiVersion", Text),
     one(6, "controller", Bool),
     one(7, "blockOwnerDeletion", Bool),
 ];
@@ -44,15 +44,15 @@ pub(super) const LABEL_SELECTOR: Message =
     &[map(1, "matchLabels", Text), list(2, "matchExpressions", Object(LABEL_SELECTOR_REQUIREMENT))];
 
 const LABEL_SELECTOR_REQUIREMENT: Message =
-    &[one(1, "key", Text), one(2, "operator", Text), list(3, "values", Text)];
+    &[always(1, "key", Text), always(2, "operator", Text), list(3, "values", Text)];
 
 pub(super) const CONDITION: Message = &[
-    one(1, "type", Text),
-    one(2, "status", Text),
+    always(1, "type", Text),
+    always(2, "status", Text),
     nonzero(3, "observedGeneration", Int64),
-    one(4, "lastTransitionTime", Time),
-    one(5, "reason", Text),
-    one(6, "message", Text),
+    always(4, "lastTransitionTime", Time),
+    always(5, "reason", Text),
+    always(6, "message", Text),
 ];
 
 pub(super) const DELETE_OPTIONS: Message = &[

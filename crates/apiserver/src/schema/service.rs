@@ -2,14 +2,17 @@
 
 use super::Type::{Bool, Int32, IntOrString, Object, Text};
 use super::meta::CONDITION;
-use super::{METADATA, Message, list, map, nonzero, one};
+use super::{METADATA, Message, always, atomic_map, keyed, list, nonzero, one, port, text};
 
-pub(super) const SERVICE: Message =
-    &[METADATA, one(2, "spec", Object(SERVICE_SPEC)), one(3, "status", Object(SERVICE_STATUS))];
+pub(super) const SERVICE: Message = &[
+    METADATA,
+    always(2, "spec", Object(SERVICE_SPEC)),
+    always(3, "status", Object(SERVICE_STATUS)),
+];
 
 const SERVICE_SPEC: Message = &[
-    list(1, "ports", Object(SERVICE_PORT)),
-    map(2, "selector", Text),
+    keyed(1, "ports", Object(SERVICE_PORT), &port("port")),
+    atomic_map(2, "selector", Text),
     nonzero(3, "clusterIP", Text),
     nonzero(4, "type", Text),
     list(5, "externalIPs", Text),
@@ -33,8 +36,8 @@ const SERVICE_SPEC: Message = &[
 const SERVICE_PORT: Message = &[
     nonzero(1, "name", Text),
     nonzero(2, "protocol", Text),
-    one(3, "port", Int32),
-    one(4, "targetPort", IntOrString),
+    always(3, "port", Int32),
+    always(4, "targetPort", IntOrString),
     nonzero(5, "nodePort", Int32),
     one(6, "appProtocol", Text),
 ];
@@ -44,8 +47,8 @@ const SESSION_AFFINITY_CONFIG: Message = &[one(1, "clientIP", Object(CLIENT_IP_C
 const CLIENT_IP_CONFIG: Message = &[one(1, "timeoutSeconds", Int32)];
 
 const SERVICE_STATUS: Message = &[
-    one(1, "loadBalancer", Object(LOAD_BALANCER_STATUS)),
-    list(2, "conditions", Object(CONDITION)),
+    always(1, "loadBalancer", Object(LOAD_BALANCER_STATUS)),
+    keyed(2, "conditions", Object(CONDITION), &[text("type")]),
 ];
 
 const LOAD_BALANCER_STATUS: Message = &[list(1, "ingress", Object(LOAD_BALANCER_INGRESS))];
@@ -58,4 +61,4 @@ const LOAD_BALANCER_INGRESS: Message = &[
 ];
 
 const PORT_STATUS: Message =
-    &[one(1, "port", Int32), one(2, "protocol", Text), one(3, "error", Text)];
+    &[always(1, "port", Int32), always(2, "protocol", Text), one(3, "error", Text)];

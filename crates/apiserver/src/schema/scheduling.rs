@@ -1,8 +1,8 @@
 //! Where a Pod may run: affinity, spread and tolerations.
 
-use super::Type::{Int32, Int64, Object, Text, Time};
+use super::Type::{Atomic, Int32, Int64, Object, Text, Time};
 use super::meta::LABEL_SELECTOR;
-use super::{Message, list, nonzero, one};
+use super::{Message, always, list, nonzero, one, shown};
 
 pub(super) const AFFINITY: Message = &[
     one(1, "nodeAffinity", Object(NODE_AFFINITY)),
@@ -11,12 +11,12 @@ pub(super) const AFFINITY: Message = &[
 ];
 
 const NODE_AFFINITY: Message = &[
-    one(1, "requiredDuringSchedulingIgnoredDuringExecution", Object(NODE_SELECTOR)),
+    one(1, "requiredDuringSchedulingIgnoredDuringExecution", Atomic(NODE_SELECTOR)),
     list(2, "preferredDuringSchedulingIgnoredDuringExecution", Object(PREFERRED_SCHEDULING_TERM)),
 ];
 
 pub(super) const NODE_SELECTOR: Message =
-    &[list(1, "nodeSelectorTerms", Object(NODE_SELECTOR_TERM))];
+    &[shown(list(1, "nodeSelectorTerms", Atomic(NODE_SELECTOR_TERM)))];
 
 pub(super) const NODE_SELECTOR_TERM: Message = &[
     list(1, "matchExpressions", Object(NODE_SELECTOR_REQUIREMENT)),
@@ -24,10 +24,10 @@ pub(super) const NODE_SELECTOR_TERM: Message = &[
 ];
 
 const NODE_SELECTOR_REQUIREMENT: Message =
-    &[one(1, "key", Text), one(2, "operator", Text), list(3, "values", Text)];
+    &[always(1, "key", Text), always(2, "operator", Text), list(3, "values", Text)];
 
 const PREFERRED_SCHEDULING_TERM: Message =
-    &[one(1, "weight", Int32), one(2, "preference", Object(NODE_SELECTOR_TERM))];
+    &[always(1, "weight", Int32), always(2, "preference", Atomic(NODE_SELECTOR_TERM))];
 
 const POD_AFFINITY: Message = &[
     list(1, "requiredDuringSchedulingIgnoredDuringExecution", Object(POD_AFFINITY_TERM)),
@@ -35,16 +35,16 @@ const POD_AFFINITY: Message = &[
 ];
 
 const POD_AFFINITY_TERM: Message = &[
-    one(1, "labelSelector", Object(LABEL_SELECTOR)),
+    one(1, "labelSelector", Atomic(LABEL_SELECTOR)),
     list(2, "namespaces", Text),
-    one(3, "topologyKey", Text),
-    one(4, "namespaceSelector", Object(LABEL_SELECTOR)),
+    always(3, "topologyKey", Text),
+    one(4, "namespaceSelector", Atomic(LABEL_SELECTOR)),
     list(5, "matchLabelKeys", Text),
     list(6, "mismatchLabelKeys", Text),
 ];
 
 const WEIGHTED_POD_AFFINITY_TERM: Message =
-    &[one(1, "weight", Int32), one(2, "podAffinityTerm", Object(POD_AFFINITY_TERM))];
+    &[always(1, "weight", Int32), always(2, "podAffinityTerm", Object(POD_AFFINITY_TERM))];
 
 const POD_ANTI_AFFINITY: Message = &[
     list(1, "requiredDuringSchedulingIgnoredDuringExecution", Object(POD_AFFINITY_TERM)),
@@ -52,10 +52,10 @@ const POD_ANTI_AFFINITY: Message = &[
 ];
 
 pub(super) const TOPOLOGY_SPREAD_CONSTRAINT: Message = &[
-    one(1, "maxSkew", Int32),
-    one(2, "topologyKey", Text),
-    one(3, "whenUnsatisfiable", Text),
-    one(4, "labelSelector", Object(LABEL_SELECTOR)),
+    always(1, "maxSkew", Int32),
+    always(2, "topologyKey", Text),
+    always(3, "whenUnsatisfiable", Text),
+    one(4, "labelSelector", Atomic(LABEL_SELECTOR)),
     one(5, "minDomains", Int32),
     one(6, "nodeAffinityPolicy", Text),
     one(7, "nodeTaintsPolicy", Text),
@@ -71,8 +71,8 @@ pub(super) const TOLERATION: Message = &[
 ];
 
 pub(super) const TAINT: Message = &[
-    one(1, "key", Text),
+    always(1, "key", Text),
     nonzero(2, "value", Text),
-    one(3, "effect", Text),
+    always(3, "effect", Text),
     one(4, "timeAdded", Time),
 ];

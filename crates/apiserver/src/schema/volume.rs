@@ -1,12 +1,12 @@
 //! The volumes of Pods, from every source there ever was.
 
-use super::Type::{Bool, Int32, Int64, Object, Quantity, Text};
+use super::Type::{Atomic, Bool, Int32, Int64, Object, Quantity, Text};
 use super::container::{OBJECT_FIELD_SELECTOR, RESOURCE_FIELD_SELECTOR};
 use super::core::{LOCAL_OBJECT_REFERENCE, TYPED_LOCAL_OBJECT_REFERENCE, TYPED_OBJECT_REFERENCE};
 use super::meta::LABEL_SELECTOR;
-use super::{METADATA, Message, inline, list, map, nonzero, one};
+use super::{METADATA, Message, always, inline, list, map, nonzero, one, shown};
 
-pub(super) const VOLUME: Message = &[one(1, "name", Text), inline(2, VOLUME_SOURCE)];
+pub(super) const VOLUME: Message = &[always(1, "name", Text), inline(2, VOLUME_SOURCE)];
 
 const VOLUME_SOURCE: Message = &[
     one(1, "hostPath", Object(HOST_PATH_VOLUME_SOURCE)),
@@ -41,27 +41,27 @@ const VOLUME_SOURCE: Message = &[
     one(30, "image", Object(IMAGE_VOLUME_SOURCE)),
 ];
 
-const HOST_PATH_VOLUME_SOURCE: Message = &[one(1, "path", Text), one(2, "type", Text)];
+const HOST_PATH_VOLUME_SOURCE: Message = &[always(1, "path", Text), one(2, "type", Text)];
 
 const EMPTY_DIR_VOLUME_SOURCE: Message =
     &[nonzero(1, "medium", Text), one(2, "sizeLimit", Quantity)];
 
 const GCE_PERSISTENT_DISK_VOLUME_SOURCE: Message = &[
-    one(1, "pdName", Text),
+    always(1, "pdName", Text),
     nonzero(2, "fsType", Text),
     nonzero(3, "partition", Int32),
     nonzero(4, "readOnly", Bool),
 ];
 
 const AWS_ELASTIC_BLOCK_STORE_VOLUME_SOURCE: Message = &[
-    one(1, "volumeID", Text),
+    always(1, "volumeID", Text),
     nonzero(2, "fsType", Text),
     nonzero(3, "partition", Int32),
     nonzero(4, "readOnly", Bool),
 ];
 
 const GIT_REPO_VOLUME_SOURCE: Message =
-    &[one(1, "repository", Text), nonzero(2, "revision", Text), nonzero(3, "directory", Text)];
+    &[always(1, "repository", Text), nonzero(2, "revision", Text), nonzero(3, "directory", Text)];
 
 const SECRET_VOLUME_SOURCE: Message = &[
     nonzero(1, "secretName", Text),
@@ -70,63 +70,64 @@ const SECRET_VOLUME_SOURCE: Message = &[
     one(4, "optional", Bool),
 ];
 
-const KEY_TO_PATH: Message = &[one(1, "key", Text), one(2, "path", Text), one(3, "mode", Int32)];
+const KEY_TO_PATH: Message =
+    &[always(1, "key", Text), always(2, "path", Text), one(3, "mode", Int32)];
 
 const NFS_VOLUME_SOURCE: Message =
-    &[one(1, "server", Text), one(2, "path", Text), nonzero(3, "readOnly", Bool)];
+    &[always(1, "server", Text), always(2, "path", Text), nonzero(3, "readOnly", Bool)];
 
 const ISCSI_VOLUME_SOURCE: Message = &[
-    one(1, "targetPortal", Text),
-    one(2, "iqn", Text),
-    one(3, "lun", Int32),
+    always(1, "targetPortal", Text),
+    always(2, "iqn", Text),
+    always(3, "lun", Int32),
     nonzero(4, "iscsiInterface", Text),
     nonzero(5, "fsType", Text),
     nonzero(6, "readOnly", Bool),
     list(7, "portals", Text),
     nonzero(8, "chapAuthDiscovery", Bool),
-    one(10, "secretRef", Object(LOCAL_OBJECT_REFERENCE)),
+    one(10, "secretRef", Atomic(LOCAL_OBJECT_REFERENCE)),
     nonzero(11, "chapAuthSession", Bool),
     one(12, "initiatorName", Text),
 ];
 
 const GLUSTERFS_VOLUME_SOURCE: Message =
-    &[one(1, "endpoints", Text), one(2, "path", Text), nonzero(3, "readOnly", Bool)];
+    &[always(1, "endpoints", Text), always(2, "path", Text), nonzero(3, "readOnly", Bool)];
 
 const PERSISTENT_VOLUME_CLAIM_VOLUME_SOURCE: Message =
-    &[one(1, "claimName", Text), nonzero(2, "readOnly", Bool)];
+    &[always(1, "claimName", Text), nonzero(2, "readOnly", Bool)];
 
 const RBD_VOLUME_SOURCE: Message = &[
-    list(1, "monitors", Text),
-    one(2, "image", Text),
+    shown(list(1, "monitors", Text)),
+    always(2, "image", Text),
     nonzero(3, "fsType", Text),
     nonzero(4, "pool", Text),
     nonzero(5, "user", Text),
     nonzero(6, "keyring", Text),
-    one(7, "secretRef", Object(LOCAL_OBJECT_REFERENCE)),
+    one(7, "secretRef", Atomic(LOCAL_OBJECT_REFERENCE)),
     nonzero(8, "readOnly", Bool),
 ];
 
 const FLEX_VOLUME_SOURCE: Message = &[
-    one(1, "driver", Text),
+    always(1, "driver", Text),
     nonzero(2, "fsType", Text),
-    one(3, "secretRef", Object(LOCAL_OBJECT_REFERENCE)),
+    one(3, "secretRef", Atomic(LOCAL_OBJECT_REFERENCE)),
     nonzero(4, "readOnly", Bool),
     map(5, "options", Text),
 ];
 
 const CINDER_VOLUME_SOURCE: Message = &[
-    one(1, "volumeID", Text),
+    always(1, "volumeID", Text),
     nonzero(2, "fsType", Text),
     nonzero(3, "readOnly", Bool),
-    one(4, "secretRef", Object(LOCAL_OBJECT_REFERENCE)),
+    one(4, "secretRef", Atomic(LOCAL_OBJECT_REFERENCE)),
 ];
 
 const CEPH_FS_VOLUME_SOURCE: Message = &[
-    list(1, "monitors", Text),
+    shown(list(1, "monitors", Text)),
     nonzero(2, "path", Text),
     nonzero(3, "user", Text),
     nonzero(4, "secretFile", Text),
-    one(5, "secretRef", Object(LOCAL_OBJECT_REFERENCE)),
+    one(5, "secretRef", Atomic(LOCAL_OBJECT_REFERENCE)),
     nonzero(6, "readOnly", Bool),
 ];
 
@@ -137,9 +138,9 @@ const DOWNWARD_API_VOLUME_SOURCE: Message =
     &[list(1, "items", Object(DOWNWARD_API_VOLUME_FILE)), one(2, "defaultMode", Int32)];
 
 const DOWNWARD_API_VOLUME_FILE: Message = &[
-    one(1, "path", Text),
-    one(2, "fieldRef", Object(OBJECT_FIELD_SELECTOR)),
-    one(3, "resourceFieldRef", Object(RESOURCE_FIELD_SELECTOR)),
+    always(1, "path", Text),
+    one(2, "fieldRef", Atomic(OBJECT_FIELD_SELECTOR)),
+    one(3, "resourceFieldRef", Atomic(RESOURCE_FIELD_SELECTOR)),
     one(4, "mode", Int32),
 ];
 
@@ -152,7 +153,7 @@ const FC_VOLUME_SOURCE: Message = &[
 ];
 
 const AZURE_FILE_VOLUME_SOURCE: Message =
-    &[one(1, "secretName", Text), one(2, "shareName", Text), nonzero(3, "readOnly", Bool)];
+    &[always(1, "secretName", Text), always(2, "shareName", Text), nonzero(3, "readOnly", Bool)];
 
 const CONFIG_MAP_VOLUME_SOURCE: Message = &[
     inline(1, LOCAL_OBJECT_REFERENCE),
@@ -162,15 +163,15 @@ const CONFIG_MAP_VOLUME_SOURCE: Message = &[
 ];
 
 const VSPHERE_VIRTUAL_DISK_VOLUME_SOURCE: Message = &[
-    one(1, "volumePath", Text),
+    always(1, "volumePath", Text),
     nonzero(2, "fsType", Text),
     nonzero(3, "storagePolicyName", Text),
     nonzero(4, "storagePolicyID", Text),
 ];
 
 const QUOBYTE_VOLUME_SOURCE: Message = &[
-    one(1, "registry", Text),
-    one(2, "volume", Text),
+    always(1, "registry", Text),
+    always(2, "volume", Text),
     nonzero(3, "readOnly", Bool),
     nonzero(4, "user", Text),
     nonzero(5, "group", Text),
@@ -178,8 +179,8 @@ const QUOBYTE_VOLUME_SOURCE: Message = &[
 ];
 
 const AZURE_DISK_VOLUME_SOURCE: Message = &[
-    one(1, "diskName", Text),
-    one(2, "diskURI", Text),
+    always(1, "diskName", Text),
+    always(2, "diskURI", Text),
     one(3, "cachingMode", Text),
     one(4, "fsType", Text),
     one(5, "readOnly", Bool),
@@ -187,15 +188,15 @@ const AZURE_DISK_VOLUME_SOURCE: Message = &[
 ];
 
 const PHOTON_PERSISTENT_DISK_VOLUME_SOURCE: Message =
-    &[one(1, "pdID", Text), nonzero(2, "fsType", Text)];
+    &[always(1, "pdID", Text), nonzero(2, "fsType", Text)];
 
 const PORTWORX_VOLUME_SOURCE: Message =
-    &[one(1, "volumeID", Text), nonzero(2, "fsType", Text), nonzero(3, "readOnly", Bool)];
+    &[always(1, "volumeID", Text), nonzero(2, "fsType", Text), nonzero(3, "readOnly", Bool)];
 
 const SCALE_IO_VOLUME_SOURCE: Message = &[
-    one(1, "gateway", Text),
-    one(2, "system", Text),
-    one(3, "secretRef", Object(LOCAL_OBJECT_REFERENCE)),
+    always(1, "gateway", Text),
+    always(2, "system", Text),
+    one(3, "secretRef", Atomic(LOCAL_OBJECT_REFERENCE)),
     nonzero(4, "sslEnabled", Bool),
     nonzero(5, "protectionDomain", Text),
     nonzero(6, "storagePool", Text),
@@ -206,7 +207,7 @@ const SCALE_IO_VOLUME_SOURCE: Message = &[
 ];
 
 const PROJECTED_VOLUME_SOURCE: Message =
-    &[list(1, "sources", Object(VOLUME_PROJECTION)), one(2, "defaultMode", Int32)];
+    &[shown(list(1, "sources", Object(VOLUME_PROJECTION))), one(2, "defaultMode", Int32)];
 
 const VOLUME_PROJECTION: Message = &[
     one(1, "secret", Object(SECRET_PROJECTION)),
@@ -232,13 +233,13 @@ const CONFIG_MAP_PROJECTION: Message = &[
 ];
 
 const SERVICE_ACCOUNT_TOKEN_PROJECTION: Message =
-    &[nonzero(1, "audience", Text), one(2, "expirationSeconds", Int64), one(3, "path", Text)];
+    &[nonzero(1, "audience", Text), one(2, "expirationSeconds", Int64), always(3, "path", Text)];
 
 const CLUSTER_TRUST_BUNDLE_PROJECTION: Message = &[
     one(1, "name", Text),
     one(2, "signerName", Text),
-    one(3, "labelSelector", Object(LABEL_SELECTOR)),
-    one(4, "path", Text),
+    one(3, "labelSelector", Atomic(LABEL_SELECTOR)),
+    always(4, "path", Text),
     one(5, "optional", Bool),
 ];
 
@@ -257,31 +258,31 @@ const STORAGE_OS_VOLUME_SOURCE: Message = &[
     nonzero(2, "volumeNamespace", Text),
     nonzero(3, "fsType", Text),
     nonzero(4, "readOnly", Bool),
-    one(5, "secretRef", Object(LOCAL_OBJECT_REFERENCE)),
+    one(5, "secretRef", Atomic(LOCAL_OBJECT_REFERENCE)),
 ];
 
 const CSI_VOLUME_SOURCE: Message = &[
-    one(1, "driver", Text),
+    always(1, "driver", Text),
     one(2, "readOnly", Bool),
     one(3, "fsType", Text),
     map(4, "volumeAttributes", Text),
-    one(5, "nodePublishSecretRef", Object(LOCAL_OBJECT_REFERENCE)),
+    one(5, "nodePublishSecretRef", Atomic(LOCAL_OBJECT_REFERENCE)),
 ];
 
 const EPHEMERAL_VOLUME_SOURCE: Message =
     &[one(1, "volumeClaimTemplate", Object(PERSISTENT_VOLUME_CLAIM_TEMPLATE))];
 
 const PERSISTENT_VOLUME_CLAIM_TEMPLATE: Message =
-    &[METADATA, one(2, "spec", Object(PERSISTENT_VOLUME_CLAIM_SPEC))];
+    &[METADATA, always(2, "spec", Object(PERSISTENT_VOLUME_CLAIM_SPEC))];
 
 const PERSISTENT_VOLUME_CLAIM_SPEC: Message = &[
     list(1, "accessModes", Text),
-    one(2, "resources", Object(VOLUME_RESOURCE_REQUIREMENTS)),
+    always(2, "resources", Object(VOLUME_RESOURCE_REQUIREMENTS)),
     nonzero(3, "volumeName", Text),
-    one(4, "selector", Object(LABEL_SELECTOR)),
+    one(4, "selector", Atomic(LABEL_SELECTOR)),
     one(5, "storageClassName", Text),
     one(6, "volumeMode", Text),
-    one(7, "dataSource", Object(TYPED_LOCAL_OBJECT_REFERENCE)),
+    one(7, "dataSource", Atomic(TYPED_LOCAL_OBJECT_REFERENCE)),
     one(8, "dataSourceRef", Object(TYPED_OBJECT_REFERENCE)),
     one(9, "volumeAttributesClassName", Text),
 ];
