@@ -30,10 +30,10 @@ use definitions::Definitions;
 use operations::Paths;
 
 /// The media type of v2 in protobuf.
-const V2_PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
+const V2_PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
 
-/// What it was called before `@` was allowed to be there.
-const V2_PROTOBUF_BEFORE: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
+/// What clients still ask for: it is no media type, as none has an `@`, and never answered so.
+const V2_PROTOBUF_BEFORE: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
 
 const JSON: &str = "application/json";
 
@@ -124,7 +124,10 @@ static V3: LazyLock<V3> = LazyLock::new(|| {
     let definitions = definitions::definitions();
     let parts: BTreeMap<String, Document> = parts()
         .into_iter()
-        .map(|(name, paths)| (name, Document::of(&v3_document(paths, &definitions))))
+        .map(|(name, paths)| {
+            let document = v3_document(&name, paths, &definitions);
+            (name, Document::of(&document))
+        })
         .collect();
     let places: Map<String, Value> = parts
         .iter()
@@ -156,12 +159,21 @@ fn parts() -> Vec<(String, Paths)> {
     parts
 }
 
-fn v3_document(paths: Paths, definitions: &Definitions) -> Value {
+fn v3_document(name: &str, paths: Paths, definitions: &Definitions) -> Value {
     let paths = Value::Object(paths.into_iter().collect());
     let mut wanted = BTreeSet::new();
     collect(&paths, definitions, &mut wanted);
-    let schemas: Map<String, Value> =
+    let mut schemas: Map<String, Value> =
         wanted.into_iter().map(|name| (name.to_owned(), definitions[name].clone())).collect();
+    // Options are objects of every group: here of this one.
+    let group = name.strip_prefix("apis/").and_then(|rest| rest.split('/').next()).unwrap_or("");
+    for schema in schemas.values_mut() {
+        if let Some(Value::Array(kinds)) = schema.get_mut("x-kubernetes-group-version-kind")
+            && kinds.len() > 1
+        {
+            kinds.retain(|kind| kind["group"] == "" || kind["group"] == group);
+        }
+    }
     json!({
         "openapi": "3.0.0",
         "info": info(),

@@ -131,13 +131,12 @@ fn types(ours: &Map<String, Value>, theirs: &Map<String, Value>, found: &mut Vec
     ours.len()
 }
 
-/// A type without what this server does not tell: the values of enumerations, and the words that
-/// kube-apiserver adds to a description for them. The order of names means nothing.
+/// A type without what this server does not tell: the words that kube-apiserver adds to the
+/// description of an enumeration for its values. The order of names means nothing.
 fn plain(schema: &Value) -> Value {
     match schema {
         Value::Object(members) => {
-            let kept = members.iter().filter(|(name, value)| *name != "enum" || !value.is_array());
-            let plain = kept.map(|(name, value)| {
+            let plain = members.iter().map(|(name, value)| {
                 let value = match (name.as_str(), value) {
                     ("description", Value::String(text)) => {
                         let words = text.split("Possible enum values:").next().unwrap_or("");
@@ -209,11 +208,8 @@ fn sight(operation: &Value, item: &Value) -> BTreeSet<String> {
     for name in ["description", "operationId", "tags", "x-kubernetes-action"] {
         lines.insert(format!("{name} {}", operation[name]));
     }
-    let kind: BTreeMap<&String, &Value> = operation["x-kubernetes-group-version-kind"]
-        .as_object()
-        .into_iter()
-        .flatten()
-        .collect();
+    let kind: BTreeMap<&String, &Value> =
+        operation["x-kubernetes-group-version-kind"].as_object().into_iter().flatten().collect();
     lines.insert(format!("kind {kind:?}"));
     let none = Vec::new();
     let lists = [&operation["parameters"], &item["parameters"]];

@@ -5,7 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 
-use super::facts::{self, BARE_LISTS, DEFAULTS, OBJECTS, PATCHES, UNIONS};
+use super::facts::{
+    self, BARE_LISTS, DEFAULTS, ENUMS, NEEDS_METADATA, NEEDS_MORE, OBJECTS, OPTIONAL, PATCHES,
+    UNIONS,
+};
 use super::types::{self, PLACE};
 use crate::discovery::{GROUP_VERSION, GROUPS};
 use crate::kind::Names;
@@ -34,9 +37,7 @@ pub(super) fn type_name(group: &str, version: &str, kind: &str) -> String {
 pub(super) fn definitions() -> Definitions {
     let mut made = Made { types: types::schemas().into_iter().collect(), seen: BTreeSet::new() };
     let stored = kinds::ALL.iter().map(|kind| kind.names());
-    let answered = review::ALL.map(|review| review.names());
-    let all: Vec<&Names> = stored.clone().chain(answered).chain([&BINDING, &EVICTION]).collect();
-    for names in all {
+    for names in stored.clone().chain([&BINDING, &EVICTION]) {
         let name = type_name(names.group, names.version, names.kind);
         if let Some(message) = schema::of_kind(&names.api_version(), names.kind) {
             made.describe(&name, message);
@@ -44,6 +45,11 @@ pub(super) fn definitions() -> Definitions {
         if let Some(patched) = patches::of_kind(&names.api_version(), names.kind) {
             made.describe_patches(&name, patched);
         }
+        made.is_kind(&name, &[(names.group, names.kind)]);
+    }
+    // Of these the table has the questions only.
+    for names in review::ALL.map(|review| review.names()) {
+        let name = type_name(names.group, names.version, names.kind);
         made.is_kind(&name, &[(names.group, names.kind)]);
     }
     for names in stored {
@@ -197,6 +203,7 @@ impl Made {
                 guess(short, definition);
             }
             put_facts(short, definition);
+            put_required(name, short, definition);
         }
         for definition in self.types.values_mut() {
             write(definition);
@@ -286,6 +293,15 @@ fn put_facts(name: &str, definition: &mut Value) {
             facts::Value::False => false.into(),
         };
     }
+    for (_, field, values) in ENUMS.iter().filter(|(of, ..)| *of == name) {
+        let property = &mut definition["properties"][field];
+        let values: Vec<&str> = values.split(' ').collect();
+        if property["type"] == "array" {
+            property["items"]["enum"] = json!(values);
+        } else {
+            property["enum"] = json!(values);
+        }
+    }
     for (_, field, key, strategy) in PATCHES.iter().filter(|(of, ..)| *of == name) {
         let property = definition["properties"][field].as_object_mut().expect("a property");
         put_patch(property, Some(key), strategy);
@@ -293,8 +309,32 @@ fn put_facts(name: &str, definition: &mut Value) {
     for (_, discriminator, fields) in UNIONS.iter().filter(|(of, ..)| *of == name) {
         let fields: Map<String, Value> =
             fields.iter().map(|(field, word)| ((*field).to_owned(), (*word).into())).collect();
-        definition["x-kubernetes-unions"] =
-            json!([{"discriminator": discriminator, "fields-to-discriminateBy": fields}]);
+        let mut union = json!({"fields-to-discriminateBy": fields});
+        if !discriminator.is_empty() {
+            union["discriminator"] = (*discriminator).into();
+        }
+        definition["x-kubernetes-unions"] = json!([union]);
+    }
+}
+
+/// Says which fields have to be there, which k8s-openapi tells otherwise in places.
+fn put_required(name: &str, short: &str, definition: &mut Value) {
+    let Some(schema) = definition.as_object_mut() else { return };
+    let required = schema.remove("required");
+    let mut required: Vec<Value> = match required {
+        Some(Value::Array(names)) => names,
+        _ => Vec::new(),
+    };
+    required.retain(|field| {
+        let field = field.as_str().unwrap_or("");
+        let is_loose = field == "metadata" && name != NEEDS_METADATA;
+        !is_loose && !OPTIONAL.contains(&(short, field))
+    });
+    if NEEDS_MORE.0 == name {
+        required.push(NEEDS_MORE.1.into());
+    }
+    if !required.is_empty() {
+        schema.insert("required".to_owned(), required.into());
     }
 }
 

@@ -210,7 +210,8 @@ impl Operation<'_> {
             _ => Vec::new(),
         };
         if is_named {
-            found.push(Parameter::name_of(self.kind_on_path()));
+            // As Kubernetes says it: of the kind of the body.
+            found.push(Parameter::name_of(self.resource.kind));
         }
         if self.resource.is_namespaced {
             found.push(parameters::NAMESPACE);
@@ -220,19 +221,14 @@ impl Operation<'_> {
         found
     }
 
-    /// Whose name stands in the path, as Kubernetes says it: the kind of the body.
-    fn kind_on_path(&self) -> &'static str {
-        self.resource.kind
-    }
-
     fn description(&self) -> String {
         let kind = self.resource.kind;
         let Some(part) = self.resource.part else {
             return match self.verb {
                 "list" => format!("list or watch objects of kind {kind}"),
-                "create" => format!("create {} {kind}", article(kind)),
+                "create" => format!("create {}{kind}", article(kind)),
                 "deletecollection" => format!("delete collection of {kind}"),
-                "delete" => format!("delete {} {kind}", article(kind)),
+                "delete" => format!("delete {}{kind}", article(kind)),
                 "update" => format!("replace the specified {kind}"),
                 "patch" => format!("partially update the specified {kind}"),
                 _ => format!("read the specified {kind}"),
@@ -240,7 +236,7 @@ impl Operation<'_> {
         };
         let whole = self.whole_kind();
         match self.verb {
-            "create" => format!("create {part} of {} {whole}", article(whole)),
+            "create" => format!("create {part} of {}{whole}", article(whole)),
             "update" => format!("replace {part} of the specified {whole}"),
             "patch" => format!("partially update {part} of the specified {whole}"),
             _ => format!("read {part} of the specified {whole}"),
@@ -356,7 +352,11 @@ impl Operation<'_> {
 
 /// Before the name of a kind, as Kubernetes says it.
 fn article(word: &str) -> &'static str {
-    if word.starts_with(['A', 'E', 'I', 'O', 'U']) { "an" } else { "a" }
+    match word.chars().next() {
+        _ if word.ends_with('s') && !word.ends_with("ss") => "",
+        Some('A' | 'E' | 'I' | 'O' | 'U') => "an ",
+        _ => "a ",
+    }
 }
 
 fn refers(of: &str) -> Value {

@@ -135,8 +135,13 @@ fn every_fact_is_of_something() {
     let patches = facts::PATCHES.iter().map(|(of, field, ..)| (of, field));
     let objects = facts::OBJECTS.iter().map(|(of, field)| (of, field));
     let lists = facts::BARE_LISTS.iter().map(|(of, field)| (of, field));
-    let unions = facts::UNIONS.iter().map(|(of, field, _)| (of, field));
-    for (of, field) in facts.chain(patches).chain(objects).chain(lists).chain(unions) {
+    let unions = facts::UNIONS.iter().map(|(of, _, fields)| (of, &fields[0].0));
+    let optional = facts::OPTIONAL.iter().map(|(of, field)| (of, field));
+    assert!(all.contains_key(facts::NEEDS_METADATA) && all.contains_key(facts::NEEDS_MORE.0));
+    let enums = facts::ENUMS.iter().map(|(of, field, _)| (of, field));
+    for (of, field) in
+        facts.chain(patches).chain(enums).chain(objects).chain(lists).chain(unions).chain(optional)
+    {
         assert!(has(of, field), "{of} has no {field}");
     }
 }
