@@ -189,7 +189,7 @@ impl<'r> Call<'r> {
                 let media_type = "application/openmetrics-text; version=1.0.0; charset=utf-8";
                 Ok(answer(StatusCode::OK, media_type, Body::from(Bytes::from(text))))
             }
-            Target::Path(path) if path.starts_with("/openapi") => self.openapi(path),
+            Target::Path(path) if path.starts_with("/openapi") => self.openapi(path).await,
             Target::Path(path) => {
                 let document = match *path {
                     "/version" => Some(discovery::version()),
@@ -232,8 +232,21 @@ impl<'r> Call<'r> {
     }
 
     /// A description of the API, which clients may keep.
-    fn openapi(&self, path: &str) -> Result<Response<Body>, Status> {
-        let found = openapi::find(path, self.header(ACCEPT)).ok_or_else(Status::no_such_path)?;
+    async fn openapi(&self, path: &str) -> Result<Response<Body>, Status> {
+        let (place, accept) = (path.to_owned(), self.header(ACCEPT).map(str::to_owned));
+        let is_gzip = takes_gzip(self.headers);
+        // Whoever is first waits until it is made; nobody else does.
+        let finding = tokio::task::spawn_blocking(move || {
+            let found = openapi::find(&place, accept.as_deref());
+            if let (true, Some(Found::Document(document) | Found::Part(document))) =
+                (is_gzip, &found)
+            {
+                document.gzipped();
+            }
+            found
+        });
+        let found = finding.await.expect("making a description does not fail");
+        let found = found.ok_or_else(Status::no_such_path)?;
         self.only_reads()?;
         let (document, is_part) = match found {
             Found::Document(document) => (document, false),
@@ -256,7 +269,7 @@ impl<'r> Call<'r> {
             elsewhere
         } else if self.header(IF_NONE_MATCH) == Some(&document.tag) {
             not_modified()
-        } else if takes_gzip(self.headers) {
+        } else if is_gzip {
             let body = Body::from(document.gzipped());
             let mut found = answer(StatusCode::OK, document.media_type, body);
             mark_gzip(found.headers_mut());
