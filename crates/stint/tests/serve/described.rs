@@ -14,10 +14,7 @@ fn fields_are_explained_by_both_descriptions() {
             assert!(told.contains(word), "{output}: no {word} in\n{told}");
         }
         let told = kubectl.run(&format!("explain pod.spec.containers.ports --output {output}"));
-        for word in ["containerPort", "-required-", "PORTS"].iter().filter(|word| {
-            // The older form has the heading otherwise.
-            output == "plaintext" || **word != "PORTS"
-        }) {
+        for word in ["containerPort", "-required-", "hostPort"] {
             assert!(told.contains(word), "{output}: no {word} in\n{told}");
         }
     }
