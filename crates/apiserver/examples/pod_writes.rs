@@ -61,7 +61,7 @@ async fn measure(count: usize) {
     }
     let request = Request::get(format!("{PODS}/p-0")).body(Full::new(Bytes::new()));
     let Ok(answer) = server.call(request.expect("a request")).await;
-    let Ok(body) = answer.into_body().collect().await;
+    let body = answer.into_body().collect().await.expect("all of it");
     println!("a Pod: {} bytes", body.to_bytes().len());
 }
 

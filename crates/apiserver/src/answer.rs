@@ -1,6 +1,7 @@
 //! From what a verb came to, to the bytes of an answer. It knows no store but its entries.
 
 mod body;
+mod gzip;
 mod layout;
 mod listed;
 mod shown;
@@ -8,10 +9,13 @@ mod watched;
 
 pub use body::{Body, TakenBack};
 pub(crate) use body::{Lease, Lent};
+pub(crate) use gzip::{compressed, gzip, mark as mark_gzip, takes_gzip};
 pub(crate) use layout::Layout;
 pub(crate) use listed::list_body;
 pub(crate) use shown::Shown;
 pub(crate) use watched::watch_body;
+
+use std::fmt::Write;
 
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER, WARNING};
@@ -28,6 +32,24 @@ pub(crate) fn answer(code: StatusCode, media_type: &'static str, body: Body) -> 
     // Objects change; nothing between the client and this server may keep one.
     let no_cache = HeaderValue::from_static("no-cache, private");
     answer.headers_mut().insert(http::header::CACHE_CONTROL, no_cache);
+    answer
+}
+
+/// What an answer is known by: a hash of what it says.
+pub(crate) fn entity_tag(content: &[u8]) -> String {
+    let hash = ring::digest::digest(&ring::digest::SHA512, content);
+    let mut tag = String::from("\"");
+    for byte in hash.as_ref() {
+        write!(tag, "{byte:02X}").expect("a text takes everything");
+    }
+    tag.push('"');
+    tag
+}
+
+/// The client has what it asks for.
+pub(crate) fn not_modified() -> Response<Body> {
+    let mut answer = Response::new(Body::empty());
+    *answer.status_mut() = StatusCode::NOT_MODIFIED;
     answer
 }
 

@@ -1,10 +1,15 @@
 //! What there is to ask for: groups, versions, resources, and who is asked. It knows kinds by
 //! their names only.
 
+mod aggregated;
+mod resource;
+
+pub(crate) use aggregated::{aggregated, wants_aggregated};
+pub(crate) use resource::{ServedResource, all_resources, resources};
+
 use serde_json::{Value, json};
 
 use crate::kind::{AnyKind, PartOf};
-use crate::kinds;
 
 /// What a discovery path tells; `None` if there is nothing there.
 pub(crate) fn discover(path: &str) -> Option<Value> {
@@ -16,17 +21,17 @@ pub(crate) fn discover(path: &str) -> Option<Value> {
             "serverAddressByClientCIDRs": [],
         })),
         ["apis"] => {
-            let groups: Vec<Value> = groups().into_iter().map(group).collect();
+            let groups: Vec<Value> = GROUPS.iter().map(|name| group(name)).collect();
             Some(json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}))
         }
-        ["apis", name] => groups().contains(name).then(|| {
+        ["apis", name] => GROUPS.contains(name).then(|| {
             let mut found = group(name);
             found["kind"] = "APIGroup".into();
             found["apiVersion"] = "v1".into();
             found
         }),
-        ["api", "v1"] => Some(resources("", "v1")),
-        ["apis", name, "v1"] if groups().contains(name) => Some(resources(name, "v1")),
+        ["api", "v1"] => Some(resource_list("")),
+        ["apis", name, "v1"] if GROUPS.contains(name) => Some(resource_list(name)),
         _ => None,
     }
 }
@@ -36,7 +41,7 @@ pub(crate) fn version() -> Value {
     json!({
         "major": "1",
         "minor": "36",
-        "gitVersion": concat!("v1.36.3+stint-", env!("CARGO_PKG_VERSION")),
+        "gitVersion": VERSION,
         "gitCommit": "",
         "gitTreeState": "clean",
         "buildDate": "1970-01-01T00:00:00Z",
@@ -45,6 +50,9 @@ pub(crate) fn version() -> Value {
         "platform": platform(),
     })
 }
+
+/// The version as one word.
+pub(crate) const VERSION: &str = concat!("v1.36.3+stint-", env!("CARGO_PKG_VERSION"));
 
 fn platform() -> String {
     // As Go names processors.
@@ -56,82 +64,30 @@ fn platform() -> String {
     format!("{}/{arch}", std::env::consts::OS)
 }
 
-/// The groups besides the core, in the order of their first kind.
-fn groups() -> Vec<&'static str> {
-    let mut groups = Vec::new();
-    for kind in kinds::ALL {
-        let group = kind.names().group;
-        if !group.is_empty() && !groups.contains(&group) {
-            groups.push(group);
-        }
-    }
-    groups
-}
+/// The groups besides the core, in the order of kube-apiserver.
+pub(crate) const GROUPS: [&str; 6] = [
+    "events.k8s.io",
+    "authentication.k8s.io",
+    "authorization.k8s.io",
+    "batch",
+    "coordination.k8s.io",
+    "discovery.k8s.io",
+];
+
+/// The one version that every group has.
+pub(crate) const GROUP_VERSION: &str = "v1";
 
 fn group(name: &str) -> Value {
     let version = json!({"groupVersion": format!("{name}/v1"), "version": "v1"});
     json!({"name": name, "versions": [version], "preferredVersion": version})
 }
 
-const VERBS: [&str; 8] =
-    ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
-
-/// The resources of a group and version, in the order of their names.
-fn resources(group: &str, version: &str) -> Value {
-    let mut found: Vec<Value> = Vec::new();
-    for kind in kinds::ALL {
-        let names = kind.names();
-        if names.group != group || names.version != version {
-            continue;
-        }
-        let mut resource = json!({
-            "name": names.plural,
-            "singularName": names.singular,
-            "namespaced": names.is_namespaced,
-            "kind": names.kind,
-            "verbs": VERBS,
-        });
-        if !names.short_names.is_empty() {
-            resource["shortNames"] = json!(names.short_names);
-        }
-        if !names.categories.is_empty() {
-            resource["categories"] = json!(names.categories);
-        }
-        if !kind.manners().deletes_collections {
-            let verbs: Vec<&str> =
-                VERBS.iter().copied().filter(|verb| *verb != "deletecollection").collect();
-            resource["verbs"] = json!(verbs);
-        }
-        found.push(resource);
-        for (part, kind, verbs) in parts(*kind) {
-            let mut resource = json!({
-                "name": format!("{}/{part}", names.plural),
-                "singularName": "",
-                "namespaced": names.is_namespaced,
-                "kind": kind,
-                "verbs": verbs,
-            });
-            if part == "eviction" {
-                resource["group"] = "policy".into();
-                resource["version"] = "v1".into();
-            }
-            found.push(resource);
-        }
-    }
-    if group.is_empty() {
-        found.push(json!({
-            "name": "bindings",
-            "singularName": "binding",
-            "namespaced": true,
-            "kind": "Binding",
-            "verbs": ["create"],
-        }));
-    }
-    found.sort_by(|a, b| a["name"].as_str().cmp(&b["name"].as_str()));
-    let group_version = crate::kind::group_version(group, version);
+/// The resources of a group, in the order of their names.
+fn resource_list(group: &str) -> Value {
+    let found: Vec<Value> = resources(group).iter().map(resource_entry).collect();
     let mut list = json!({
         "kind": "APIResourceList",
-        "groupVersion": group_version,
+        "groupVersion": crate::kind::group_version(group, GROUP_VERSION),
         "resources": found,
     });
     // The core's list is older than this field.
@@ -139,6 +95,27 @@ fn resources(group: &str, version: &str) -> Value {
         list["apiVersion"] = "v1".into();
     }
     list
+}
+
+fn resource_entry(resource: &ServedResource) -> Value {
+    let mut entry = json!({
+        "name": resource.path_name(),
+        "singularName": resource.singular,
+        "namespaced": resource.is_namespaced,
+        "kind": resource.kind,
+        "verbs": resource.verbs,
+    });
+    if !resource.short_names.is_empty() {
+        entry["shortNames"] = json!(resource.short_names);
+    }
+    if !resource.categories.is_empty() {
+        entry["categories"] = json!(resource.categories);
+    }
+    if let Some((group, version)) = resource.kind_from {
+        entry["group"] = group.into();
+        entry["version"] = version.into();
+    }
+    entry
 }
 
 /// The subresources of a kind.
@@ -154,11 +131,32 @@ pub(crate) fn parts(kind: &dyn AnyKind) -> Vec<PartOf> {
 /// What there is besides resources.
 pub(crate) fn paths() -> Vec<String> {
     let mut paths: Vec<String> = ["/api", "/api/v1", "/apis"].map(str::to_owned).to_vec();
-    for group in groups() {
+    for group in GROUPS {
         paths.push(format!("/apis/{group}"));
         paths.push(format!("/apis/{group}/v1"));
     }
-    let others = ["/healthz", "/livez", "/metrics", "/openapi/v3", "/readyz", "/version"];
-    paths.extend(others.map(str::to_owned));
+    let others = ["/healthz", "/livez", "/metrics"].map(str::to_owned);
+    paths.extend(others);
+    paths.extend(crate::openapi::paths());
+    paths.extend(["/readyz", "/version"].map(str::to_owned));
     paths
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kinds;
+
+    #[test]
+    fn every_kind_is_in_a_group_that_is_told_of() {
+        for kind in kinds::ALL {
+            let names = kind.names();
+            let is_known = names.group.is_empty() || GROUPS.contains(&names.group);
+            assert!(is_known, "{names:?} is in no group");
+            assert_eq!(names.version, GROUP_VERSION, "{names:?}");
+        }
+        for group in GROUPS {
+            assert!(!resources(group).is_empty(), "{group} is empty");
+        }
+    }
 }

@@ -30,6 +30,7 @@ mod openapi;
 pub mod patch;
 pub mod protobuf;
 pub mod request;
+mod review;
 pub mod schema;
 pub mod selector;
 mod server;

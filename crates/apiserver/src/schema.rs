@@ -17,6 +17,7 @@ mod meta;
 mod node;
 mod pod;
 mod pod_status;
+mod review;
 mod scheduling;
 mod service;
 mod volume;
@@ -142,7 +143,8 @@ impl Type {
 
 /// The message of a kind, or of what else a body can be.
 pub fn of_kind(api_version: &str, kind: &str) -> Option<Message> {
-    let found = KINDS.iter().find(|(version, name, _)| *version == api_version && *name == kind);
+    let mut known = KINDS.iter().chain(review::REVIEWS);
+    let found = known.find(|(version, name, _)| *version == api_version && *name == kind);
     found.map(|(.., message)| *message)
 }
 

@@ -27,7 +27,7 @@ use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout};
 
 use crate::access::{Authenticator, Identity, Peer, is_public};
-use crate::answer::{Body, add_warnings, status_answer};
+use crate::answer::{Body, add_warnings, compressed, status_answer, takes_gzip};
 use crate::api::{Api, Config};
 use crate::audit::{AuditFile, Record, Stage};
 use crate::health;
@@ -206,7 +206,10 @@ impl Inner {
             result = Ok(answer);
         }
         // A list is made while it is read: it is under way until then.
-        let answer = result?;
+        let mut answer = result?;
+        if takes_gzip(&parts.headers) {
+            answer = compressed(answer);
+        }
         Ok(match place {
             Some((place, running)) => {
                 answer.map(|body| body.lent(|answer| place.lend(answer), running))

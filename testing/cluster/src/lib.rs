@@ -22,6 +22,7 @@ mod http;
 mod leash;
 pub mod manifests;
 pub mod moving;
+pub mod openapi;
 pub mod ordeal;
 pub mod picture;
 pub mod plays;

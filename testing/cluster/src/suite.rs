@@ -7,7 +7,8 @@ use crate::report::Report;
 use crate::stint::Build;
 use crate::theatre::Theatre;
 use crate::{
-    coexistence, dashboard, faults, foreign, manifests, moving, plays, random, rights, unwatched,
+    coexistence, dashboard, faults, foreign, manifests, moving, openapi, plays, random, rights,
+    unwatched,
 };
 
 /// What is run, and how.
@@ -51,6 +52,7 @@ impl Suite {
     async fn run_others(&self, report: &mut Report) -> Result<(), ClusterError> {
         manifests::run(self, report).await?;
         dashboard::run(self, report).await?;
+        openapi::run(self, report).await?;
         rights::run(self, report).await?;
         moving::run(self, report).await?;
         faults::run(self, report).await?;
@@ -87,6 +89,7 @@ pub fn names() -> Vec<String> {
         rights::names(),
         manifests::names(),
         dashboard::names(),
+        openapi::names(),
     ];
     names.into_iter().flatten().collect()
 }

@@ -28,3 +28,4 @@ pub use authorize::{Forbidden, authorize};
 pub use client_certificate::{ClientCertificateError, identify};
 pub use identity::{Identity, Role};
 pub use peer::Peer;
+pub(crate) use roles::READABLE_PATHS;

@@ -16,6 +16,8 @@ const ANY: &[&str] =
 
 /// The group of the kinds that came first, which has no name.
 const CORE: &str = "";
+const AUTHENTICATION: &str = "authentication.k8s.io";
+const AUTHORIZATION: &str = "authorization.k8s.io";
 const BATCH: &str = "batch";
 const COORDINATION: &str = "coordination.k8s.io";
 const DISCOVERY: &str = "discovery.k8s.io";
@@ -27,7 +29,7 @@ const NODE_LEASES: &str = "kube-node-lease";
 
 /// The paths that every known caller may read: what there is, how the server is and how it
 /// does. `/*` is everything below.
-const READABLE_PATHS: &[&str] = &[
+pub(crate) const READABLE_PATHS: &[&str] = &[
     "/",
     "/api",
     "/api/*",
@@ -44,6 +46,13 @@ const READABLE_PATHS: &[&str] = &[
     "/readyz",
     "/readyz/*",
     "/metrics",
+];
+
+/// What every known caller may do, as upstream's role `system:basic-user` says: ask about
+/// themselves.
+const EVERYBODY: &[Rule] = &[
+    rule(&["create"], AUTHENTICATION, &["selfsubjectreviews"]),
+    rule(&["create"], AUTHORIZATION, &["selfsubjectaccessreviews", "selfsubjectrulesreviews"]),
 ];
 
 /// Everything but what others report: a Job's status is its controller's ledger (KEP-2307,
@@ -79,6 +88,8 @@ const CONTROLLER: Table = Table {
         // The Job controller.
         rule(&["create"], CORE, &["pods"]),
         rule(&["get", "update", "patch"], BATCH, &["jobs/status"]),
+        // Whoever may change a Job's finalizers may own Pods in its name.
+        rule(&["update"], BATCH, &["jobs/finalizers"]),
         // Scheduling, and Pods that were lost with their processes.
         rule(&["create"], CORE, &["pods/binding"]),
         rule(&["get", "update", "patch"], CORE, &["pods/status"]),
@@ -136,7 +147,8 @@ pub(super) fn may(identity: &Identity, attributes: &Attributes<'_>) -> bool {
         return matches!(attributes.verb, "get" | "head") && is_readable(attributes.path);
     }
     let hit = |rule: &Rule| rule.matches(identity, attributes);
-    table.allow.iter().any(hit) && !table.deny.iter().any(hit)
+    let is_allowed = EVERYBODY.iter().chain(table.allow).any(hit);
+    is_allowed && !table.deny.iter().any(hit)
 }
 
 /// A role's rules.

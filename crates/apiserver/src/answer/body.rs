@@ -104,6 +104,42 @@ impl Body {
         self
     }
 
+    /// The same in another coding, if it is larger than so many bytes; and whether it is. What has
+    /// no end is left as it is. Of pieces only so many are made as it takes to know.
+    pub(super) fn compressed_above<P>(
+        mut self,
+        bytes: usize,
+        coding: impl FnOnce(Box<dyn Iterator<Item = Bytes> + Send>) -> P,
+    ) -> (Self, bool)
+    where
+        P: Iterator<Item = Bytes> + Send + 'static,
+    {
+        let is_large;
+        self.inner = match self.inner {
+            Inner::Whole(Some(whole)) if whole.len() > bytes => {
+                is_large = true;
+                Inner::Pieces(Box::new(coding(Box::new(std::iter::once(whole)))))
+            }
+            Inner::Pieces(mut pieces) => {
+                let mut first = Vec::new();
+                let mut made = 0;
+                while made <= bytes {
+                    let Some(piece) = pieces.next() else { break };
+                    made += piece.len();
+                    first.push(piece);
+                }
+                is_large = made > bytes;
+                let all = Box::new(first.into_iter().chain(pieces));
+                Inner::Pieces(if is_large { Box::new(coding(all)) } else { all })
+            }
+            other @ (Inner::Whole(_) | Inner::Lent(..) | Inner::Stream(_)) => {
+                is_large = false;
+                other
+            }
+        };
+        (self, is_large)
+    }
+
     fn of(inner: Inner) -> Self {
         Body { inner, _held: None }
     }

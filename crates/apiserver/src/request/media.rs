@@ -100,8 +100,8 @@ impl Shape {
         };
         let accept = accept.filter(|accept| !accept.trim().is_empty()).unwrap_or("*/*");
         let mut is_known = false;
-        for range in accept.split(',') {
-            is_known |= format_of(range).is_some();
+        for range in accept.split(',').map(MediaRange::read) {
+            is_known |= range.format().is_some();
             if let Some((view, format)) = read_range(range, include.unwrap_or(Include::Metadata)) {
                 if let (View::Table(_), None, Some(other)) = (view, include, include_object) {
                     let other = quote(other);
@@ -122,35 +122,49 @@ impl Shape {
     }
 }
 
-/// What a media range is written in, if that can be done.
-fn format_of(range: &str) -> Option<AnswerFormat> {
-    match range.split(';').next().unwrap_or("").trim() {
-        "application/json" | "*/*" | "application/*" => Some(AnswerFormat::Json),
-        "application/yaml" => Some(AnswerFormat::Yaml),
-        _ => None,
+/// A media type that a client takes, with its parameters.
+#[derive(Clone, Copy, Debug)]
+pub struct MediaRange<'h>(&'h str);
+
+impl<'h> MediaRange<'h> {
+    /// One of those that commas part in a header.
+    pub fn read(text: &'h str) -> Self {
+        MediaRange(text)
+    }
+
+    /// The media type itself.
+    pub fn media_type(self) -> &'h str {
+        self.0.split(';').next().unwrap_or("").trim()
+    }
+
+    /// What it is written in, if that can be done.
+    pub fn format(self) -> Option<AnswerFormat> {
+        match self.media_type() {
+            "application/json" | "*/*" | "application/*" => Some(AnswerFormat::Json),
+            "application/yaml" => Some(AnswerFormat::Yaml),
+            _ => None,
+        }
+    }
+
+    /// A parameter; an empty one is as good as none.
+    pub fn parameter(self, name: &str) -> Option<&'h str> {
+        let parts = self.0.split(';').skip(1).filter_map(|part| part.trim().split_once('='));
+        let values = parts.filter(|(known, _)| *known == name).map(|(_, value)| value);
+        values.last().filter(|value| !value.is_empty())
     }
 }
 
 /// A media range, if it can be made.
-fn read_range(range: &str, include: Include) -> Option<(View, AnswerFormat)> {
-    let format = format_of(range)?;
-    let parts = range.split(';').map(str::trim).skip(1);
-    let (mut wanted, mut group, mut version) = ("", "", "");
-    for part in parts {
-        match part.split_once('=') {
-            Some(("as", value)) => wanted = value,
-            Some(("g", value)) => group = value,
-            Some(("v", value)) => version = value,
-            _ => {}
-        }
-    }
-    let view = match wanted {
-        "" => View::Whole,
-        _ if group != "meta.k8s.io" || version != "v1" => return None,
-        "Table" => View::Table(include),
-        "PartialObjectMetadata" => View::Metadata(Count::One),
-        "PartialObjectMetadataList" => View::Metadata(Count::Many),
-        _ => return None,
+fn read_range(range: MediaRange<'_>, include: Include) -> Option<(View, AnswerFormat)> {
+    let format = range.format()?;
+    let is_meta = range.parameter("g") == Some("meta.k8s.io") && range.parameter("v") == Some("v1");
+    let view = match range.parameter("as") {
+        None => View::Whole,
+        Some(_) if !is_meta => return None,
+        Some("Table") => View::Table(include),
+        Some("PartialObjectMetadata") => View::Metadata(Count::One),
+        Some("PartialObjectMetadataList") => View::Metadata(Count::Many),
+        Some(_) => return None,
     };
     Some((view, format))
 }

@@ -5,6 +5,7 @@ use percent_encoding::percent_decode_str;
 
 use crate::kind::AnyKind;
 use crate::kinds;
+use crate::review::Review;
 
 /// What a request is about.
 #[derive(Clone, Copy)]
@@ -13,6 +14,8 @@ pub enum Target<'p> {
     Resource(Resource<'p>),
     /// Pods of a namespace that are to be bound.
     Bindings(&'p str),
+    /// A question that callers ask about themselves.
+    Review(Review),
     /// What there is: `/api`, `/apis`, `/apis/batch/v1`.
     Discovery(&'p str),
     /// Anything else: `/version`, `/livez`.
@@ -154,6 +157,11 @@ fn resource<'p>(group: &str, version: &str, parts: &[&'p str]) -> Target<'p> {
     if let (Some(namespace), ("", "v1", ["bindings"])) = (namespace, (group, version, rest)) {
         return Target::Bindings(namespace);
     }
+    if let (None, [plural]) = (namespace, rest)
+        && let Some(review) = Review::find(group, version, plural)
+    {
+        return Target::Review(review);
+    }
     let Some(kind) = kinds::find(group, version, plural) else { return Target::Unknown };
     let is_namespaced = kind.names().is_namespaced;
     // One object of a namespaced kind is named with its namespace, and none of another is.
@@ -177,6 +185,7 @@ mod tests {
                 found.subresource.unwrap_or("-")
             ),
             Target::Bindings(namespace) => format!("bindings {namespace}"),
+            Target::Review(review) => format!("review {review:?}"),
             Target::Discovery(path) => format!("discovery {path}"),
             Target::Path(path) => format!("path {path}"),
             Target::Unknown => "unknown".to_owned(),
@@ -205,6 +214,9 @@ mod tests {
             ("/apis/apps/v1/deployments", "unknown"),
             ("/api/v1/namespaces/a/pods/b/c/d/e", "unknown"),
             ("/api/v1/namespaces/a/bindings", "bindings a"),
+            ("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", "review Access"),
+            ("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews/a", "unknown"),
+            ("/apis/authorization.k8s.io/v1/selfsubjectreviews", "unknown"),
             ("/version/", "path /version"),
             ("/livez", "path /livez"),
             ("/", "path /"),

@@ -1,7 +1,10 @@
 //! One request, from what it asks for to its answer.
 
 use bytes::Bytes;
-use http::header::{ACCEPT, CONTENT_TYPE, HeaderName, USER_AGENT};
+use http::header::{
+    ACCEPT, CACHE_CONTROL, CONTENT_TYPE, ETAG, EXPIRES, HeaderName, HeaderValue, IF_NONE_MATCH,
+    LOCATION, USER_AGENT, VARY,
+};
 use http::request::Parts;
 use http::{HeaderMap, Method, Response, StatusCode};
 use serde_json::{Value, json};
@@ -12,25 +15,34 @@ use stint_store::Revision;
 use super::places::Client;
 use super::{Inner, Share, too_many};
 use crate::access::{Attributes, Identity, Peer, authorize};
-use crate::answer::{self, Body, JSON, Layout, Shown, answer, status_answer, written};
+use crate::answer::{
+    self, Body, JSON, Layout, Shown, answer, entity_tag, mark_gzip, not_modified, status_answer,
+    takes_gzip, written,
+};
 use crate::api::{Written, key};
 use crate::audit::Record;
 use crate::decode::{Format, check_json, repeated_fields};
 use crate::discovery;
 use crate::kind::{AnyKind, Part};
 use crate::metrics::RequestLabels;
-use crate::openapi;
+use crate::openapi::{self, Found};
 use crate::patch::{Patch, PatchType};
 use crate::request::delete_options::DeleteOptions;
 use crate::request::list_options::{ListOptions, read_version};
-use crate::request::media::{AnswerFormat, Count, Shape, View, accepted_format, body_format};
+use crate::request::media::{
+    ANSWERED, AnswerFormat, Count, MediaRange, Shape, View, accepted_format, body_format,
+};
 use crate::request::query::Query;
 use crate::request::target::{Resource, Target, Verb};
 use crate::request::write_options::WriteOptions;
+use crate::review::Review;
 use crate::status::Status;
 use crate::verb::apply::ApplyPatch;
 use crate::verb::list::Listed;
 use crate::verb::{Change, Which, patch_failed};
+
+/// How long a description may be kept under its hash.
+const YEAR: std::time::Duration = std::time::Duration::from_secs(365 * 24 * 60 * 60);
 
 /// A request whose target is known.
 pub(super) struct Call<'r> {
@@ -58,6 +70,12 @@ impl<'r> Call<'r> {
         let verb = match &target {
             Target::Resource(resource) => Verb::of(&parts.method, resource, is_watch),
             Target::Bindings(_) => (parts.method == Method::POST).then_some(Verb::Create),
+            Target::Review(_) => match parts.method {
+                Method::POST => Some(Verb::Create),
+                Method::GET => Some(Verb::List),
+                Method::DELETE => Some(Verb::DeleteCollection),
+                _ => None,
+            },
             Target::Discovery(_) | Target::Path(_) | Target::Unknown => None,
         };
         let (method, headers) = (&parts.method, &parts.headers);
@@ -84,8 +102,14 @@ impl<'r> Call<'r> {
 
     /// What the request is counted by.
     pub(super) fn label(&self, labels: &mut RequestLabels) {
-        if let (Target::Resource(resource), Some(verb)) = (&self.target, self.verb) {
-            let names = resource.kind.names();
+        let names = match &self.target {
+            Target::Resource(resource) => resource.kind.names(),
+            Target::Review(review) => review.names(),
+            Target::Bindings(_) | Target::Discovery(_) | Target::Path(_) | Target::Unknown => {
+                return;
+            }
+        };
+        if let Some(verb) = self.verb {
             labels.group = names.group;
             labels.resource = names.plural;
             labels.verb = verb.as_str();
@@ -96,7 +120,11 @@ impl<'r> Call<'r> {
     pub(super) fn deprecation(&self) -> Option<&'static str> {
         match &self.target {
             Target::Resource(resource) => resource.kind.manners().deprecation,
-            Target::Bindings(_) | Target::Discovery(_) | Target::Path(_) | Target::Unknown => None,
+            Target::Bindings(_)
+            | Target::Review(_)
+            | Target::Discovery(_)
+            | Target::Path(_)
+            | Target::Unknown => None,
         }
     }
 
@@ -111,6 +139,7 @@ impl<'r> Call<'r> {
         let version = match &self.target {
             Target::Resource(resource) => resource.kind.names().version,
             Target::Bindings(_) => "v1",
+            Target::Review(review) => review.names().version,
             Target::Discovery(_) | Target::Path(_) | Target::Unknown => "",
         };
         record.about(&self.attributes(self.verb, &method, None), version, is_allowed);
@@ -144,6 +173,13 @@ impl<'r> Call<'r> {
                 path: self.path,
                 ..Attributes::default()
             },
+            Target::Review(review) => Attributes {
+                verb: self.verb.map_or(method, |verb| verb.as_str()),
+                group: review.names().group,
+                resource: review.names().plural,
+                path: self.path,
+                ..Attributes::default()
+            },
             Target::Discovery(_) | Target::Path(_) | Target::Unknown => {
                 Attributes::of_path(method, self.path)
             }
@@ -166,6 +202,7 @@ impl<'r> Call<'r> {
                     let name = created.or(resource.name).unwrap_or("");
                     Status::denied(resource.kind.names(), name, message)
                 }
+                Target::Review(review) => Status::denied(review.names(), "", message),
                 Target::Bindings(_) | Target::Discovery(_) | Target::Path(_) | Target::Unknown => {
                     Status::forbidden_path(message)
                 }
@@ -193,26 +230,147 @@ impl<'r> Call<'r> {
                 self.verb.ok_or_else(Status::method_not_allowed)?;
                 self.bind(namespace, None, body).await
             }
-            Target::Discovery(path) => {
-                let shape = self.shape()?;
-                self.plain(discovery::discover(path), shape)
-            }
+            Target::Review(review) => self.review(*review, body),
+            Target::Discovery(path) => self.discover(path),
             Target::Path("/metrics") => {
                 self.only_reads()?;
                 let text = self.server.metrics.text(self.server.api.store.revision().get());
                 let media_type = "application/openmetrics-text; version=1.0.0; charset=utf-8";
                 Ok(answer(StatusCode::OK, media_type, Body::from(Bytes::from(text))))
             }
+            Target::Path(path) if path.starts_with("/openapi") => self.openapi(path).await,
             Target::Path(path) => {
                 let document = match *path {
                     "/version" => Some(discovery::version()),
                     "/" => Some(json!({"paths": discovery::paths()})),
-                    other => openapi::document(other),
+                    _ => None,
                 };
                 self.plain(document, Shape { is_pretty: self.is_pretty(), ..Shape::PLAIN })
             }
             Target::Unknown => Err(Status::no_such_path()),
         }
+    }
+
+    /// Groups and resources; in one document for who asks for that.
+    fn discover(&self, path: &str) -> Result<Response<Body>, Status> {
+        let whole = discovery::wants_aggregated(self.header(ACCEPT))
+            .and_then(|format| Some((discovery::aggregated(path)?, format)));
+        let Some((value, format)) = whole else {
+            let shape = self.shape()?;
+            return self.plain(discovery::discover(path), shape);
+        };
+        self.only_reads()?;
+        let json = Bytes::from(serde_json::to_vec(&value).expect("JSON serialises"));
+        let tag = entity_tag(&json);
+        let shape = Shape { view: View::Whole, format, is_pretty: self.is_pretty() };
+        let mut answer = if self.header(IF_NONE_MATCH) == Some(&tag) {
+            not_modified()
+        } else {
+            let mut answer = written(StatusCode::OK, json, shape);
+            let media_type = answer::media_type(format);
+            let told = format!("{media_type};g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList");
+            let told = HeaderValue::from_str(&told).expect("a header");
+            answer.headers_mut().insert(CONTENT_TYPE, told);
+            answer
+        };
+        let headers = answer.headers_mut();
+        headers.insert(ETAG, HeaderValue::from_str(&tag).expect("hexadecimal digits"));
+        headers.insert(VARY, HeaderValue::from_static("Accept"));
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("public"));
+        Ok(answer)
+    }
+
+    /// A description of the API, which clients may keep.
+    async fn openapi(&self, path: &str) -> Result<Response<Body>, Status> {
+        let (place, accept) = (path.to_owned(), self.header(ACCEPT).map(str::to_owned));
+        let is_gzip = takes_gzip(self.headers);
+        // Whoever is first waits until it is made; nobody else does.
+        let finding = tokio::task::spawn_blocking(move || {
+            let found = openapi::find(&place, accept.as_deref());
+            if let (true, Some(Found::Document(document) | Found::Part(document))) =
+                (is_gzip, &found)
+            {
+                document.gzipped();
+            }
+            found
+        });
+        let found = finding.await.expect("making a description does not fail");
+        let found = found.ok_or_else(Status::no_such_path)?;
+        self.only_reads()?;
+        let (document, is_part) = match found {
+            Found::Document(document) => (document, false),
+            Found::Part(document) => (document, true),
+            Found::NotAcceptable => {
+                let mut nothing = Response::new(Body::empty());
+                *nothing.status_mut() = StatusCode::NOT_ACCEPTABLE;
+                nothing.headers_mut().insert(VARY, HeaderValue::from_static("Accept"));
+                return Ok(nothing);
+            }
+        };
+        let hash = self.query.get("hash").filter(|_| is_part);
+        let mut found = if hash.is_some_and(|hash| hash != document.hash()) {
+            // An address that somebody has kept, of what is not so any more.
+            let place = format!("{}?hash={}", path.trim_end_matches('/'), document.hash());
+            let mut elsewhere = Response::new(Body::empty());
+            *elsewhere.status_mut() = StatusCode::MOVED_PERMANENTLY;
+            let place = HeaderValue::from_str(&place).expect("a path and hexadecimal digits");
+            elsewhere.headers_mut().insert(LOCATION, place);
+            elsewhere
+        } else if self.header(IF_NONE_MATCH) == Some(&document.tag) {
+            not_modified()
+        } else if is_gzip {
+            let body = Body::from(document.gzipped());
+            let mut found = answer(StatusCode::OK, document.media_type, body);
+            mark_gzip(found.headers_mut());
+            found
+        } else {
+            answer(StatusCode::OK, document.media_type, Body::from(document.bytes.clone()))
+        };
+        let headers = found.headers_mut();
+        headers.insert(ETAG, HeaderValue::from_str(&document.tag).expect("hexadecimal digits"));
+        headers.append(VARY, HeaderValue::from_static("Accept"));
+        if hash == Some(document.hash()) {
+            let forever = HeaderValue::from_static("public, immutable");
+            headers.insert(CACHE_CONTROL, forever);
+            let until = self.server.api.now() + YEAR;
+            let until = until.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string();
+            headers.insert(EXPIRES, HeaderValue::from_str(&until).expect("a time"));
+        }
+        Ok(found)
+    }
+
+    /// What a caller asks about itself. Nobody prints these as tables.
+    fn review(&self, review: Review, body: &[u8]) -> Result<Response<Body>, Status> {
+        if self.verb != Some(Verb::Create) {
+            return Err(Status::method_not_allowed());
+        }
+        let options = WriteOptions::read(&self.query, "CreateOptions")?;
+        let accept = self.header(ACCEPT).unwrap_or("*/*");
+        let ranges: Vec<&str> = accept
+            .split(',')
+            .filter(|range| MediaRange::read(range).parameter("as") != Some("Table"))
+            .collect();
+        if ranges.is_empty() {
+            return Err(Status::not_acceptable_view(&ANSWERED));
+        }
+        let shape = Shape::negotiate(Some(&ranges.join(",")), None, self.is_pretty())?;
+        let (format, now) = (self.format()?, self.server.api.now());
+        let answered = review.answer(self.identity, now, body, format, options.validation)?;
+        let object = match shape.view {
+            View::Metadata(Count::One) => json!({
+                "kind": "PartialObjectMetadata",
+                "apiVersion": "meta.k8s.io/v1",
+                "metadata": answered.object["metadata"],
+            }),
+            View::Metadata(Count::Many) => {
+                return Err(Status::not_acceptable_shape(review.names(), false));
+            }
+            View::Whole | View::Table(_) => answered.object,
+        };
+        let json = Bytes::from(serde_json::to_vec(&object).expect("JSON serialises"));
+        let mut answer = written(StatusCode::CREATED, json, shape);
+        answer::add_warnings(&mut answer, &answered.warnings);
+        Ok(answer)
     }
 
     fn only_reads(&self) -> Result<(), Status> {

@@ -518,7 +518,7 @@ async fn write(server: &LocalServer, method: &str, path: &str, kind: &str, body:
     let request = request.body(Full::new(Bytes::from(body.to_string()))).expect("a request");
     let Ok(answer) = server.clone().call(request).await;
     let code = answer.status();
-    let Ok(body) = answer.into_body().collect().await;
+    let body = answer.into_body().collect().await.expect("all of it");
     let value: Value = serde_json::from_slice(&body.to_bytes()).expect("JSON");
     assert!(code.is_success(), "{method} {path}: {value}");
     value

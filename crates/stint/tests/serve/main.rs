@@ -1,5 +1,6 @@
 //! `stint serve` as its users meet it: the real binary, on a socket, with the real kubectl.
 
+mod described;
 #[path = "../kit/mod.rs"]
 mod kit;
 mod kubectl;

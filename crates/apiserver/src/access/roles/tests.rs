@@ -58,6 +58,7 @@ view        get               -                    pods/proxy           default 
 view        create            -                    serviceaccounts/token default         x      no
 
 controller  list              batch                jobs                 -                -      yes
+controller  update            batch                jobs/finalizers      default          x      yes
 controller  patch             batch                jobs                 default          x      yes
 controller  update            batch                jobs/status          default          x      yes
 controller  create            -                    pods                 default          -      yes
@@ -116,6 +117,21 @@ node        update            coordination.k8s.io  leases               kube-sys
 node        list              coordination.k8s.io  leases               kube-node-lease  -      no
 node        get               batch                jobs                 default          x      no
 node        patch             batch                jobs/status          default          x      no
+
+edit        create            authentication.k8s.io selfsubjectreviews        -         -      yes
+edit        create            authorization.k8s.io  selfsubjectaccessreviews  -         -      yes
+edit        create            authorization.k8s.io  selfsubjectrulesreviews   -         -      yes
+view        create            authentication.k8s.io selfsubjectreviews        -         -      yes
+view        create            authorization.k8s.io  selfsubjectaccessreviews  -         -      yes
+view        create            authorization.k8s.io  selfsubjectrulesreviews   -         -      yes
+controller  create            authentication.k8s.io selfsubjectreviews        -         -      yes
+controller  create            authorization.k8s.io  selfsubjectaccessreviews  -         -      yes
+controller  create            authorization.k8s.io  selfsubjectrulesreviews   -         -      yes
+node        create            authentication.k8s.io selfsubjectreviews        -         -      yes
+node        create            authorization.k8s.io  selfsubjectaccessreviews  -         -      yes
+node        create            authorization.k8s.io  selfsubjectrulesreviews   -         -      yes
+node        list              authorization.k8s.io  selfsubjectrulesreviews   -         -      no
+view        create            authorization.k8s.io  subjectaccessreviews      -         -      no
 ";
 
 fn rows() -> impl Iterator<Item = (Identity, Attributes<'static>, bool, &'static str)> {
@@ -160,7 +176,9 @@ fn every_resource_of_every_rule_has_a_row() {
         (Role::Controller, CONTROLLER),
         (Role::Node, NODE),
     ];
-    for (role, table) in tables {
+    let everybody = tables.iter().map(|(role, _)| (*role, Table { allow: EVERYBODY, deny: &[] }));
+    let everybody: Vec<_> = everybody.collect();
+    for (role, table) in tables.into_iter().chain(everybody) {
         let allowed = table.allow.iter().map(|rule| (rule, true));
         let denied = table.deny.iter().map(|rule| (rule, false));
         for (rule, answer) in allowed.chain(denied) {
