@@ -20,7 +20,7 @@ use std::task::{Context, Poll};
 use bytes::{Buf, Bytes};
 use http::header::{HeaderValue, USER_AGENT};
 use http::request::Parts;
-use http::{HeaderValue, Method, Request, Response, StatusCode};
+use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use stint_store::Store;
 use tokio::sync::Semaphore;

@@ -344,7 +344,7 @@ impl<'r> Call<'r> {
         if self.verb != Some(Verb::Create) {
             return Err(Status::method_not_allowed());
         }
-        let options = WriteOptions::read(&self.query, "CreateOptions")?;
+        let options = WriteOptions::read(&self.query, "CreateOptions", self.user_agent())?;
         let accept = self.header(ACCEPT).unwrap_or("*/*");
         let ranges: Vec<&str> = accept
             .split(',')
