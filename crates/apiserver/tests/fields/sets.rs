@@ -51,7 +51,7 @@ fn set(paths: &Paths) -> FieldSet<'static> {
 fn of(set: &FieldSet<'static>) -> Paths {
     let mut paths = Paths::new();
     set.each(&mut |path| {
-        drop(paths.insert(path.iter().map(|element| (*element).clone()).collect()))
+        paths.insert(path.iter().map(|element| (*element).clone()).collect());
     });
     paths
 }
