@@ -330,9 +330,13 @@ impl Operation<'_> {
         }
     }
 
+    /// Kubernetes does not tell it of namespaces, though their deletions are answered so.
     fn returns_deleted(&self) -> bool {
         let (group, plural) = (self.resource.group, self.resource.plural);
-        kinds::find(group, GROUP_VERSION, plural).is_some_and(|kind| kind.manners().returns_deleted)
+        kinds::find(group, GROUP_VERSION, plural).is_some_and(|kind| {
+            let manners = kind.manners();
+            manners.returns_deleted && !manners.is_marked_first
+        })
     }
 
     fn list_type(&self) -> String {
