@@ -35,7 +35,6 @@ const IN_V3: &[Difference] = &[
     ("List.properties.metadata.description", "the same"),
     ("parameter ignoreStoreReadErrorWithClusterBreakingPotential", "nothing stored is unreadable"),
     ("parameter shardSelector", "an alpha feature that is not served"),
-    ("body application/apply-patch+yaml", "told of once it is served"),
 ];
 
 const IN_V2: &[Difference] = &[

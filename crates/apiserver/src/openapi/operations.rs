@@ -25,6 +25,7 @@ const LOGGED: &[&str] = &["text/plain"];
 
 /// The media types of patches.
 pub(super) const PATCHED: &[&str] = &[
+    "application/apply-patch+yaml",
     "application/json-patch+json",
     "application/merge-patch+json",
     "application/strategic-merge-patch+json",
@@ -387,11 +388,13 @@ fn responses(codes: &[u16], schema: &Value, media_types: &[&str]) -> Value {
 mod tests {
     use super::*;
     use crate::patch::PatchType;
+    use crate::verb::apply::ApplyPatch;
 
     #[test]
     fn every_patch_that_is_told_of_is_one() {
-        for media_type in PATCHED {
-            assert!(PatchType::from_content_type(media_type).is_some(), "{media_type}");
-        }
+        let mut known: Vec<&str> = PatchType::ALL.map(PatchType::media_type).to_vec();
+        known.push(ApplyPatch::MEDIA_TYPE);
+        known.sort_unstable();
+        assert_eq!(PATCHED, known);
     }
 }
