@@ -42,7 +42,7 @@ impl Layout {
     fn of(columns: u16) -> Self {
         match columns {
             0..60 => Layout { title: 10, bar: 0, is_short: true },
-            60..100 => Layout { title: 12, bar: 5, is_short: true },
+            60..100 => Layout { title: 11, bar: 5, is_short: true },
             100..140 => Layout { title: 20, bar: 10, is_short: true },
             140.. => Layout { title: 30, bar: 16, is_short: false },
         }

@@ -96,7 +96,7 @@ fn long_names_that_differ_at_their_end_are_told_apart() {
     command.env("TERM", "xterm");
     let (code, shown) = on_a_terminal(command, 80, Vec::new());
     assert_eq!(code, Some(0), "{shown:?}");
-    for bar in ["nightl…old-1 [", "nightl…old-2 ["] {
+    for bar in ["night…old-1 [", "night…old-2 ["] {
         assert!(shown.contains(bar), "{bar}: {shown:?}");
     }
 }
