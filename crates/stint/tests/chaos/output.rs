@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use crate::home::{Home, as_everybody, job};
+use crate::home::{as_everybody, job};
 use crate::kit::peak_bytes;
 
 /// A line of 100 bytes, a million times.
