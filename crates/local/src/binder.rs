@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   pods ───┐
-//!           ├─▶ plan ─▶ pods/binding, one request for each Pod
+//!   jobs ───┼─▶ plan ─▶ pods/binding, one request for each Pod
 //!   nodes ──┘      └──▶ PodScheduled=False and FailedScheduling, for those that wait in vain
 //! ```
 //!
@@ -36,7 +36,7 @@ use self::demand::NodeSight;
 use self::plan::{Bind, Outcome, Plan, Tell};
 use self::pod::{PodSight, UNSCHEDULABLE};
 pub use self::unmet::{Unmet, unmet};
-use crate::feed::{News, whole};
+use crate::feed::{News, feed, whole};
 use crate::pace::{self, now, reached};
 use crate::refusal::{Refusal, words};
 use crate::resource;
@@ -63,13 +63,20 @@ const EVENT_EVERY: Duration = Duration::from_secs(1);
 enum Heard {
     Pods(News<PodSight>),
     Nodes(News<NodeSight>),
+    /// Only how old they are matters.
+    Jobs(News),
 }
 
 /// Gives Pods their nodes, for ever.
 pub(crate) async fn run(client: Client, clock: Clock) -> Infallible {
     let pods = whole(resource::part::<PodSight>(&client, resource::core("pods"), None));
     let nodes = whole(resource::part::<NodeSight>(&client, resource::core("nodes"), None));
-    let mut feeds = select_all([pods.map(Heard::Pods).boxed(), nodes.map(Heard::Nodes).boxed()]);
+    let jobs = feed(resource::api(&client, resource::jobs(), None), None);
+    let mut feeds = select_all([
+        pods.map(Heard::Pods).boxed(),
+        nodes.map(Heard::Nodes).boxed(),
+        jobs.map(Heard::Jobs).boxed(),
+    ]);
     let mut plan = Plan::new(now());
     let mut events = Allowance::new(now());
     let hands = Hands { client, clock };
@@ -110,6 +117,10 @@ fn note(plan: &mut Plan, heard: Heard) {
         Heard::Nodes(News::Seen(node)) => plan.see_node(node),
         Heard::Nodes(News::Gone(node)) => plan.node_gone(&node.metadata),
         Heard::Nodes(News::Complete) => plan.complete_nodes(),
+        Heard::Jobs(News::Began) => plan.begin_jobs(),
+        Heard::Jobs(News::Seen(meta)) => plan.see_job(&meta),
+        Heard::Jobs(News::Gone(meta)) => plan.job_gone(&meta),
+        Heard::Jobs(News::Complete) => plan.complete_jobs(),
     }
 }
 

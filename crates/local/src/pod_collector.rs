@@ -64,15 +64,22 @@ enum Heard {
     Nodes(News),
 }
 
+/// Which Pod: another of the same name is not meant.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct Which {
+    key: Key,
+    uid: Arc<str>,
+}
+
 /// What there is to do.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Item {
     /// A Pod has ended and is one too many.
-    Surplus(Key),
+    Surplus(Which),
     /// The node of a Pod is no more.
-    Lost(Key),
+    Lost(Which),
     /// A Pod is on its way out and has no node.
-    Unscheduled(Key),
+    Unscheduled(Which),
     /// A node is missing: look whether it is.
     Missing(Arc<str>),
 }
@@ -100,7 +107,7 @@ pub(crate) async fn run(client: Client, most_finished: usize, clock: Clock) -> I
                 let settled = match done {
                     Ok(Found::Done) => Settled::Done,
                     Ok(Found::NodeGone(node)) => {
-                        roll.on_node(&node).for_each(|key| queue.add(Item::Lost(key)));
+                        roll.on_node(&node).for_each(|which| queue.add(Item::Lost(which)));
                         Settled::Done
                     }
                     Err(()) => Settled::Failed,
@@ -230,7 +237,8 @@ impl Roll {
             }
             (None, Some(time)) if !has_ended => {
                 let due = time.0.checked_add(UNSCHEDULED_GRACE).unwrap_or(Timestamp::MAX);
-                self.deadlines.set(Item::Unscheduled(key.clone()), due);
+                let which = Which { key: key.clone(), uid: known.uid.clone() };
+                self.deadlines.set(Item::Unscheduled(which), due);
             }
             (None, _) => {}
         }
@@ -240,7 +248,8 @@ impl Roll {
     fn forget(&mut self, key: &Key) {
         let Some(known) = self.pods.remove(key) else { return };
         self.finished.remove(&(known.has_failed, known.created, key.clone()));
-        self.deadlines.remove(&Item::Unscheduled(key.clone()));
+        let which = Which { key: key.clone(), uid: known.uid };
+        self.deadlines.remove(&Item::Unscheduled(which));
         let Some(node) = known.node else { return };
         let others = self.by_node.get_mut(&node).expect("it was put there");
         others.remove(key);
@@ -259,9 +268,13 @@ impl Roll {
     }
 
     /// The Pods on a node about which something can be done.
-    fn on_node(&self, node: &Arc<str>) -> impl Iterator<Item = Key> {
+    fn on_node(&self, node: &Arc<str>) -> impl Iterator<Item = Which> {
         let keys = self.by_node.get(node).into_iter().flatten();
-        keys.filter(|key| !self.pods[*key].is_over).cloned()
+        keys.filter(|key| !self.pods[*key].is_over).map(|key| self.which(key.clone()))
+    }
+
+    fn which(&self, key: Key) -> Which {
+        Which { uid: self.pods[&key].uid.clone(), key }
     }
 
     /// Something to do now.
@@ -271,15 +284,17 @@ impl Roll {
         }
         if self.finished.len() > self.most_finished {
             let (_, _, key) = self.finished.pop_first().expect("there are too many");
-            return Some(Item::Surplus(key));
+            return Some(Item::Surplus(self.which(key)));
         }
         self.deadlines.take_due(now)
     }
 
-    /// The Pod that something is about.
+    /// The Pod that something is about, if it is still there.
     fn pod(&self, item: &Item) -> Option<&Known> {
         match item {
-            Item::Surplus(key) | Item::Lost(key) | Item::Unscheduled(key) => self.pods.get(key),
+            Item::Surplus(which) | Item::Lost(which) | Item::Unscheduled(which) => {
+                self.pods.get(&which.key).filter(|known| known.uid == which.uid)
+            }
             Item::Missing(_) => None,
         }
     }
@@ -299,8 +314,8 @@ async fn carry_out(
         (Item::Missing(node), _) => look_for(client, node).await,
         // It is gone.
         (Item::Surplus(_) | Item::Lost(_) | Item::Unscheduled(_), None) => Ok(Found::Done),
-        (Item::Surplus(key), Some(pod)) => delete(client, key, &pod).await,
-        (Item::Lost(key), Some(pod)) => {
+        (Item::Surplus(Which { key, .. }), Some(pod)) => delete(client, key, &pod).await,
+        (Item::Lost(Which { key, .. }), Some(pod)) => {
             info!(pod = ?key, "its node is no more, and so is the Pod");
             let condition = json!({
                 "type": "DisruptionTarget",
@@ -311,7 +326,9 @@ async fn carry_out(
             });
             fail_and_delete(client, key, &pod, json!([condition])).await
         }
-        (Item::Unscheduled(key), Some(pod)) => fail_and_delete(client, key, &pod, json!([])).await,
+        (Item::Unscheduled(Which { key, .. }), Some(pod)) => {
+            fail_and_delete(client, key, &pod, json!([])).await
+        }
     };
     done.or_else(|error| match Refusal::of(&error) {
         // It is gone, or another, or not as it was: the watch tells, and it is tried again.
@@ -358,4 +375,43 @@ async fn delete(client: &Client, key: &Key, pod: &Known) -> kube::Result<Found> 
     let params = DeleteParams::default().grace_period(0).preconditions(preconditions);
     pods.delete(&key.name, &params).await?;
     Ok(Found::Done)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pod(uid: &str, phase: &str) -> PodSight {
+        let pod = json!({
+            "metadata": {"namespace": "n", "name": "p", "uid": uid},
+            "spec": {"nodeName": "a"},
+            "status": {"phase": phase},
+        });
+        serde_json::from_value(pod).expect("a Pod")
+    }
+
+    #[test]
+    fn what_was_decided_about_a_pod_is_not_done_to_another_of_its_name() {
+        let mut roll = Roll::default();
+        let now = Timestamp::UNIX_EPOCH;
+        for heard in [
+            Heard::Nodes(News::Began),
+            Heard::Nodes(News::Complete),
+            Heard::Pods(News::Began),
+            Heard::Pods(News::Complete),
+        ] {
+            roll.note(heard, now);
+        }
+        roll.note(Heard::Pods(News::Seen(pod("first", "Succeeded"))), now);
+        let surplus = roll.take(now).expect("none is kept");
+        assert!(matches!(surplus, Item::Surplus(_)), "{surplus:?}");
+        let lost = Item::Lost(roll.on_node(&"a".into()).next().expect("it is there"));
+        for item in [&surplus, &lost] {
+            assert_eq!(roll.pod(item).map(|known| &*known.uid), Some("first"));
+        }
+        roll.note(Heard::Pods(News::Seen(pod("second", "Running"))), now);
+        for item in [&surplus, &lost] {
+            assert!(roll.pod(item).is_none(), "{item:?}");
+        }
+    }
 }

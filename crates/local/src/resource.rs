@@ -37,6 +37,11 @@ where
     }
 }
 
+/// What Jobs are called.
+pub(crate) fn jobs() -> &'static Names {
+    kinds::find("batch", "v1", "jobs").expect("the server serves them").names()
+}
+
 /// What a kind of the core group is called.
 pub(crate) fn core(plural: &str) -> &'static Names {
     kinds::find("", "v1", plural).expect("the server serves it").names()

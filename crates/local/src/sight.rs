@@ -77,6 +77,17 @@ pub(crate) fn uid(meta: &ObjectMeta) -> Arc<str> {
     meta.uid.as_deref().unwrap_or_default().into()
 }
 
+/// When an object was created, in seconds.
+pub(crate) fn created(meta: &ObjectMeta) -> i64 {
+    meta.creation_timestamp.as_ref().map_or(i64::MAX, |time| time.0.as_second())
+}
+
+/// The version of an object.
+pub(crate) fn version(meta: &ObjectMeta) -> u64 {
+    let version = meta.resource_version.as_deref();
+    version.and_then(|version| version.parse().ok()).unwrap_or(u64::MAX)
+}
+
 /// Whether a Pod has ended, by its phase.
 pub(crate) fn has_ended(phase: Option<&str>) -> bool {
     matches!(phase, Some("Succeeded" | "Failed"))

@@ -95,9 +95,9 @@ impl Asked {
     async fn http_get(&self, get: &HTTPGetAction) -> Answer {
         let port = self.port(&get.port)?;
         let host = self.host(get.host.as_deref());
-        let path = get.path.as_deref().filter(|path| path.starts_with('/')).unwrap_or("/");
+        let path = target(get.path.as_deref().unwrap_or(""));
         let scheme = if get.scheme.as_deref() == Some("HTTPS") { "https" } else { "http" };
-        let code = http::request(&host, port, path, get).await;
+        let code = http::request(&host, port, &path, get).await;
         match code.map_err(|error| format!("Get \"{scheme}://{host}:{port}{path}\": {error}"))? {
             200..400 => Ok(()),
             code => Err(format!("HTTP probe failed with statuscode: {code}")),
@@ -128,6 +128,14 @@ impl Asked {
         };
         u16::try_from(number).map_err(|_| format!("{number} is no port"))
     }
+}
+
+/// What is asked for by the path of a manifest, as a kubelet does it: from the root on, and without
+/// a fragment.
+fn target(path: &str) -> String {
+    let path = path.split('#').next().unwrap_or_default();
+    let root = if path.starts_with('/') { "" } else { "/" };
+    format!("{root}{path}")
 }
 
 async fn within(limit: Duration, asked: impl Future<Output = Answer>) -> Answer {

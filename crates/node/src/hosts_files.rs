@@ -3,6 +3,7 @@
 //! Every Pod of a namespace has the names of all others, so that a change costs the square of their
 //! number. Changes are gathered: the longer it took to write the last ones, the longer.
 
+use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 use std::fs::{OpenOptions, Permissions};
 use std::io::{self, Write};
@@ -220,13 +221,23 @@ fn key(meta: &ObjectMeta) -> Key {
     (meta.namespace.clone().unwrap_or_default(), meta.name.clone().unwrap_or_default())
 }
 
-/// Writes a file anew without making another: it may be mounted. Whoever containers run as may
-/// read it, whatever this process's umask is.
+/// Writes a file anew without making another: it may be mounted. Whoever reads it meanwhile finds no
+/// rest of the old text behind the new one. Whoever containers run as may read it, whatever this
+/// process's umask is.
 fn write(path: &Path, text: &str) -> io::Result<()> {
     let mut file = OpenOptions::new().write(true).create(true).truncate(false).open(path)?;
     file.set_permissions(Permissions::from_mode(0o644))?;
-    file.write_all(text.as_bytes())?;
+    let old = usize::try_from(file.metadata()?.len()).unwrap_or(usize::MAX);
+    file.write_all(padded(text, old).as_bytes())?;
     file.set_len(text.len() as u64)
+}
+
+/// The text with empty lines up to a length.
+fn padded(text: &str, length: usize) -> Cow<'_, str> {
+    match length.saturating_sub(text.len()) {
+        0 => Cow::Borrowed(text),
+        missing => Cow::Owned(text.to_owned() + &"\n".repeat(missing)),
+    }
 }
 
 #[cfg(test)]
@@ -238,6 +249,19 @@ mod tests {
         for (written_for, pause) in [(0, 100), (1, 100), (20, 180), (500, 4500), (60_000, 5000)] {
             let (written_for, pause) = (Duration::from_millis(written_for), pause);
             assert_eq!(pause_after(written_for), Duration::from_millis(pause), "{written_for:?}");
+        }
+    }
+
+    #[test]
+    fn a_shorter_text_covers_the_whole_of_the_old_one() {
+        assert_eq!(padded("a\n", 5), "a\n\n\n\n");
+        assert_eq!(padded("a\n", 2), "a\n");
+        assert_eq!(padded("a\n", 0), "a\n");
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("hosts");
+        for text in ["one\ntwo\n", "one\n", "one\ntwo\nthree\n"] {
+            write(&path, text).expect("it can be written");
+            assert_eq!(std::fs::read_to_string(&path).expect("it is there"), text);
         }
     }
 

@@ -6,7 +6,7 @@
 //!   API ◀── status, removal, events ─┴──── facts ◀────────┘
 //! ```
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
@@ -35,9 +35,10 @@ use crate::worker::{self, Finish, Past, Shared, Word, remove_folder};
 /// How much longer than their grace the Pods of a node that ends may take.
 const SHUTDOWN_SLACK: Duration = Duration::from_secs(10);
 
-/// How often a removal that came to nothing is tried again, and after which pause.
-const REMOVALS: u32 = 5;
-const REMOVAL_PAUSE: Duration = Duration::from_secs(2);
+/// How soon a removal that came to nothing is tried again, and how rarely at last: until it is
+/// done, as nobody else does it.
+const FIRST_REMOVAL_PAUSE: Duration = Duration::from_secs(1);
+const LAST_REMOVAL_PAUSE: Duration = Duration::from_secs(60);
 
 /// A node that runs the Pods that are bound to it. When it is dropped everything it runs is ended
 /// at once, and nothing is reported.
@@ -106,7 +107,10 @@ struct Entry {
     pod: Option<Arc<Pod>>,
     /// Whether a worker has failed on it.
     has_broken: bool,
+    has_ended: bool,
     has_succeeded: bool,
+    /// Whether somebody removed it before it had ended.
+    was_stopped: bool,
     awaits_removal: bool,
     is_gone: bool,
 }
@@ -128,6 +132,8 @@ struct Agent {
     is_distrusted: bool,
     /// The logs that it has left.
     kept_logs: KeptLogs,
+    /// The Pods that are gone and have left their logs, the oldest first.
+    stopped: VecDeque<PodRef>,
     began: Timestamp,
 }
 
@@ -145,6 +151,7 @@ impl Agent {
             kept: Begun::new(),
             is_distrusted: false,
             kept_logs: KeptLogs::default(),
+            stopped: VecDeque::new(),
             began,
         }
     }
@@ -240,8 +247,10 @@ impl Agent {
         let phase = status.and_then(|status| status.phase.as_deref()).unwrap_or("");
         let has_ended = matches!(phase, "Succeeded" | "Failed");
         let has_succeeded = phase == "Succeeded";
+        let was_stopped = pod.metadata.deletion_timestamp.is_some() && !has_ended;
         if let Some(entry) = self.pods.get_mut(&uid) {
-            entry.has_succeeded = has_succeeded;
+            (entry.has_ended, entry.has_succeeded) = (has_ended, has_succeeded);
+            entry.was_stopped |= was_stopped;
             let is_new = is_awaited && !entry.awaits_removal;
             entry.awaits_removal = is_awaited;
             match &entry.worker {
@@ -260,7 +269,9 @@ impl Agent {
             worker: None,
             pod: None,
             has_broken: false,
+            has_ended,
             has_succeeded,
+            was_stopped,
             awaits_removal: is_awaited,
             is_gone: false,
         };
@@ -310,6 +321,7 @@ impl Agent {
         match &entry.worker {
             Some(worker) => {
                 entry.is_gone = true;
+                entry.was_stopped |= !entry.has_ended;
                 let _ = worker.send(Word::Gone);
             }
             None => self.forget(uid),
@@ -319,10 +331,16 @@ impl Agent {
     fn forget(&mut self, uid: &str) {
         let Some(entry) = self.pods.remove(uid) else { return };
         let logs = self.shared.logs.clone();
-        if self.shared.options.keeps_unsuccessful_logs && !entry.has_succeeded {
+        let target = if entry.was_stopped && !entry.has_succeeded {
             logs.finish(uid);
+            self.stopped.push_back(entry.target);
+            let is_too_many = self.stopped.len() > self.shared.options.stopped_logs;
+            is_too_many.then(|| self.stopped.pop_front()).flatten()
         } else {
-            self.tasks.spawn_blocking(move || logs.remove(&entry.target));
+            Some(entry.target)
+        };
+        if let Some(target) = target {
+            self.tasks.spawn_blocking(move || logs.remove(&target));
         }
     }
 
@@ -370,14 +388,16 @@ impl Agent {
     fn remove(&mut self, target: PodRef) {
         let calls = self.shared.calls.clone();
         self.tasks.spawn(async move {
-            for _ in 0..REMOVALS {
+            let mut pause = FIRST_REMOVAL_PAUSE;
+            loop {
                 match calls.remove(&target).await {
                     Ok(()) | Err(CallError::NotFound) => return,
                     Err(error) => {
                         tracing::debug!(pod = target.name, %error, "cannot remove a Pod");
                     }
                 }
-                tokio::time::sleep(REMOVAL_PAUSE).await;
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(LAST_REMOVAL_PAUSE);
             }
         });
     }

@@ -33,9 +33,10 @@ pub struct Options {
     pub backoff: BackoffOptions,
     /// How much output is kept.
     pub logs: LogRotation,
-    /// Whether the logs of Pods that are removed before they have succeeded stay until the next
-    /// start, for whoever wants to know then what went wrong.
-    pub keeps_unsuccessful_logs: bool,
+    /// Of how many Pods that were removed before they had ended, and have not succeeded, the logs
+    /// stay until the next start, for whoever wants to know then what went wrong: the latest. The
+    /// logs of all others go with them.
+    pub stopped_logs: usize,
     /// How long a status that is not the last one waits for what comes next, so that a short Pod
     /// costs one write.
     pub status_delay: Duration,
@@ -70,7 +71,7 @@ impl Options {
             host_address: Ipv4Addr::LOCALHOST,
             backoff: BackoffOptions::default(),
             logs: LogRotation::default(),
-            keeps_unsuccessful_logs: false,
+            stopped_logs: 0,
             status_delay: Duration::from_millis(30),
             // A kubelet takes a minute or more. A thousand Pods make 33 looks a second of this.
             volume_interval: Duration::from_secs(30),

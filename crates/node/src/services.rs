@@ -51,10 +51,11 @@ impl Services {
     pub(crate) fn forget(&mut self, namespace: &str, name: &str) -> bool {
         let Some(of_namespace) = self.slices.get_mut(namespace) else { return false };
         let had = of_namespace.remove(name).is_some_and(|endpoints| !endpoints.is_empty());
-        if of_namespace.is_empty() {
+        let is_last = of_namespace.is_empty();
+        if is_last {
             self.slices.remove(namespace);
         }
-        if had {
+        if had || is_last {
             self.lines.remove(namespace);
         }
         had
@@ -74,8 +75,9 @@ impl Services {
         if let Some(lines) = self.lines.get(namespace) {
             return lines.clone();
         }
-        let slices = self.slices.get(namespace).into_iter().flat_map(|it| it.values().flatten());
-        let endpoints: BTreeSet<Endpoint> = slices.cloned().collect();
+        // Only namespaces with services have an entry: others come and go by the thousand.
+        let Some(slices) = self.slices.get(namespace) else { return Arc::default() };
+        let endpoints: BTreeSet<Endpoint> = slices.values().flatten().cloned().collect();
         let lines: Arc<str> = written(namespace, &endpoints).into();
         self.lines.insert(namespace.to_owned(), lines.clone());
         lines
@@ -165,5 +167,10 @@ mod tests {
         assert_eq!(&*services.lines("other"), "");
         assert!(services.forget("ns", "a") && !services.forget("ns", "a"));
         assert_eq!(&*services.lines("ns"), "");
+        assert!(services.lines.is_empty(), "nothing is kept of namespaces without services");
+        assert!(!services.observe(&slice("empty", json!([]))));
+        assert_eq!(&*services.lines("ns"), "");
+        assert!(!services.forget("ns", "empty"));
+        assert!(services.lines.is_empty() && services.slices.is_empty());
     }
 }

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use crate::shell_word::quoted;
+
 /// Which cluster.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Which cluster")]
@@ -34,7 +36,7 @@ pub(crate) struct ClusterArgs {
 impl ClusterArgs {
     /// What else to write in a command that is to find the same cluster, and namespace.
     pub(crate) fn again(&self) -> String {
-        let path = |path: &PathBuf| quoted(&path.display().to_string());
+        let path = |path: &PathBuf| quoted(path);
         let options = [
             ("--kubeconfig", self.kubeconfig.as_ref().map(path)),
             ("--context", self.context.as_deref().map(quoted)),
@@ -43,15 +45,6 @@ impl ClusterArgs {
         ];
         let given = options.into_iter().filter_map(|(name, value)| Some((name, value?)));
         given.map(|(name, value)| format!(" {name} {value}")).collect()
-    }
-}
-
-/// A word as a shell takes it.
-pub(crate) fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@%=,".contains(c);
-    match !word.is_empty() && word.chars().all(is_plain) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', "'\\''")),
     }
 }
 

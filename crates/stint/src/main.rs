@@ -33,6 +33,7 @@ mod report_json;
 mod run;
 mod run_args;
 mod serve;
+mod shell_word;
 mod signals;
 mod snippet;
 mod source;

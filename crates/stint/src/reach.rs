@@ -16,9 +16,10 @@ use stint_store::StoreError;
 use thiserror::Error;
 use tokio::time::{Instant, sleep};
 
-use crate::cluster_args::{ClusterArgs, quoted};
+use crate::cluster_args::ClusterArgs;
 use crate::place::{Holder, KUBECONFIG, PODS, PlaceError, STORE, default_folder, hold_folder};
 use crate::printable::{MAX_MESSAGE_CHARS, printable};
+use crate::shell_word::quoted;
 
 /// How long a connection may take.
 const CONNECT_TIME: Duration = Duration::from_secs(10);
@@ -119,7 +120,7 @@ impl Reached {
     /// How to go on with a cluster that nobody runs.
     pub(crate) fn goes_on(&self) -> Option<String> {
         let Kept { folder, .. } = self.kept.as_ref()?;
-        Some(format!("stint serve --data-dir {}", quoted(&folder.display().to_string())))
+        Some(format!("stint serve --data-dir {}", quoted(folder)))
     }
 
     /// Leaves it to others.

@@ -39,7 +39,7 @@ use stint_store::StoreError;
 use thiserror::Error;
 use tokio::sync::mpsc::{Receiver, channel};
 use tokio::sync::watch;
-use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
+use tokio::time::{MissedTickBehavior, interval, sleep_until, timeout};
 
 use self::creation::{CreationError, Wanted, check_needs, find_node, make_job, make_others};
 use self::job_logs::JobLogs;
@@ -90,6 +90,9 @@ const MAX_TAILS: usize = 1_000;
 
 /// How many of them are read at one time, between which news is taken in.
 const MAX_TAILS_AT_ONCE: usize = 20;
+
+/// Of how many Pods that were stopped and removed the logs are kept: of as many as run at once.
+const MAX_STOPPED_LOGS: usize = 1_000;
 
 /// How long the disk may take nothing before that ends a run: long enough to make some room, if
 /// somebody is there.
@@ -231,6 +234,7 @@ async fn run_here(
     ending: &Ending,
 ) -> Result<u8, RunError> {
     let painter = report.painter;
+    let deadline = args.timeout.and_then(|time| tokio::time::Instant::now().checked_add(time));
     // Before anything else, so that nothing is stopped half-way.
     let mut signals = Signals::new().map_err(RunError::Runtime)?;
     let screen = Screen::start().map_err(RunError::Runtime)?;
@@ -241,7 +245,7 @@ async fn run_here(
     let pods = args.pods.start(NODE, &place.pods()).await;
     let (mut node, notes) = pods.map_err(|source| RunError::Node { folder: folder(), source })?;
     // The Pods of a Job that comes to a bad end are stopped and removed.
-    node.options.keeps_unsuccessful_logs = true;
+    node.options.stopped_logs = MAX_STOPPED_LOGS;
     if !args.quiet {
         for note in unheld::notes(manifests, &notes) {
             screen.say(format!("note: {note}\n"));
@@ -257,32 +261,47 @@ async fn run_here(
     .await
     .map_err(|source| RunError::Start { folder: folder(), is_temporary, source })?;
     let calls = Calls::new(cluster.client(Identity::admin()));
+    let stopped = async |signals: &mut Signals| {
+        tokio::select! {
+            () = signals.next() => Stop::Interrupted,
+            () = passed(deadline) => Stop::TimedOut,
+            failed = cluster.failed() => Stop::Failed(failed),
+            why = cluster.refused(DISK_PATIENCE) => Stop::Refused(why),
+        }
+    };
     let begun = tokio::select! {
         begun = Run::begin(args, manifests, calls, cluster.opened_at(), &place, &screen, report) => {
-            Some(begun)
+            Ok(begun)
         }
-        () = signals.next() => None,
+        stop = stopped(&mut signals) => Err(stop),
     };
     let mut run = match begun {
-        Some(Ok(run)) => run,
-        stopped => {
+        Ok(Ok(run)) => run,
+        begun => {
             ending.at_next(signals);
+            if matches!(begun, Err(Stop::TimedOut)) {
+                screen.say("the time of --timeout is up before all Jobs have begun\n".to_owned());
+            }
             let closed = cluster.shutdown().await.map_err(RunError::Close);
-            return match stopped {
-                Some(Err(RunError::Creation(error))) => Err(match error.into_failure() {
+            screen.flush(SCREEN_TIME).await;
+            return match begun {
+                Ok(Err(RunError::Creation(error))) => Err(match error.into_failure() {
                     Ok(source) => RunError::Unkept { folder: folder(), is_temporary, source },
                     Err(error) => RunError::Creation(error),
                 }),
-                Some(Err(error)) => Err(error),
-                _ => closed.map(|()| EXIT_INTERRUPTED),
+                Ok(Err(error)) => Err(error),
+                Err(Stop::Failed(failure)) => Err(RunError::Failed(failure)),
+                Err(Stop::Refused(source)) => Err(RunError::Disk { folder: folder(), source }),
+                Err(Stop::TimedOut) => closed.map(|()| EXIT_TIMED_OUT),
+                Ok(Ok(_)) | Err(Stop::Interrupted | Stop::Ended) => {
+                    closed.map(|()| EXIT_INTERRUPTED)
+                }
             };
         }
     };
     let stop = tokio::select! {
-        stop = run.until_the_end(args.timeout) => stop,
-        () = signals.next() => Stop::Interrupted,
-        failed = cluster.failed() => Stop::Failed(failed),
-        why = cluster.refused(DISK_PATIENCE) => Stop::Refused(why),
+        () = run.until_the_end() => Stop::Ended,
+        stop = stopped(&mut signals) => stop,
     };
     let stop = match stop {
         // It was about to be told.
@@ -321,6 +340,14 @@ async fn run_here(
             say(&format!("error: {}\n", RunError::Output(error)));
             Ok(code)
         }
+    }
+}
+
+/// Waits for a time that may never come.
+async fn passed(deadline: Option<tokio::time::Instant>) {
+    match deadline {
+        Some(deadline) => sleep_until(deadline).await,
+        None => pending().await,
     }
 }
 
@@ -407,14 +434,7 @@ impl Run {
     }
 
     /// Waits for the Jobs, and tells how they are.
-    async fn until_the_end(&mut self, time: Option<Duration>) -> Stop {
-        let limit = async move {
-            match time {
-                Some(time) => sleep(time).await,
-                None => pending().await,
-            }
-        };
-        let mut limit = std::pin::pin!(limit);
+    async fn until_the_end(&mut self) {
         let mut ticks = interval(TICK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut looks = interval(LOOK);
@@ -427,7 +447,6 @@ impl Run {
                 _ = ticks.tick() => self.tick().await,
                 _ = looks.tick() => self.look().await,
                 _ = stalls.tick() => self.explain_stalls().await,
-                () = &mut limit => return Stop::TimedOut,
             }
         }
         let settled = async {
@@ -438,7 +457,6 @@ impl Run {
         };
         // What is not known by then is left out of the summary.
         let _ = timeout(SETTLE_TIME, settled).await;
-        Stop::Ended
     }
 
     /// Looks at the Jobs that have not ended. One that is missing twice is gone: the first time
@@ -597,6 +615,7 @@ impl Run {
         let folder = place.folder().to_owned();
         let logs = place.leave(is_kept, args.keep);
         let next = match stop {
+            _ if has_failed && has_no_indexes(jobs) => Next::Anew,
             _ if has_failed => Next::Retry(failed_indexes(jobs)),
             Stop::TimedOut | Stop::Interrupted => Next::GoOn,
             Stop::Ended | Stop::Failed(_) | Stop::Refused(_) => Next::Nothing,
@@ -646,6 +665,11 @@ fn unread(code: u8) -> u8 {
 /// The failures of a Job that the summary shows.
 fn shown(job: &JobProgress) -> impl Iterator<Item = &Failure> {
     job.failures().take(MAX_SHOWN_FAILURES)
+}
+
+/// Whether there is one Job, and it has none.
+fn has_no_indexes(jobs: &[JobProgress]) -> bool {
+    matches!(jobs, [job] if !job.is_indexed())
 }
 
 /// The indexes to run again, if there is one Job and it has indexes.

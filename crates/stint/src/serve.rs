@@ -24,6 +24,7 @@ use crate::ending::Ending;
 use crate::place::{
     KUBECONFIG, NODE, PODS, PlaceError, STORE, default_folder, remedy, take_folder, try_room,
 };
+use crate::shell_word::quoted;
 use crate::signals::{EXIT_INTERRUPTED, Signals};
 use crate::temporary::Temporary;
 
@@ -201,7 +202,9 @@ fn check_kubeconfig(args: &ServeArgs, data: Option<&Path>) -> Result<(), ServeEr
 
 /// Says in one screen what there is.
 fn greet(address: SocketAddr, place: &Place, has_no_node: bool) {
-    let kubeconfig = place.kubeconfig.display();
+    // It is to be found from another folder, too.
+    let kubeconfig = std::path::absolute(&place.kubeconfig).unwrap_or(place.kubeconfig.clone());
+    let (export, kubeconfig) = (quoted(&kubeconfig), kubeconfig.display());
     let data =
         place.data.as_ref().map_or("in memory only".to_owned(), |data| data.display().to_string());
     let note = if has_no_node { "Nothing runs Pods: --no-node. " } else { "" };
@@ -215,7 +218,7 @@ stint serves a cluster for Jobs
 
 Use it from another terminal:
 
-  export KUBECONFIG={kubeconfig}
+  export KUBECONFIG={export}
   kubectl create -f examples/indexed.yaml
   kubectl get jobs --watch
   stint status

@@ -95,14 +95,17 @@ pub(crate) fn counts(counts: &Counts) -> String {
     text
 }
 
-/// `6/8, 2 Pods failed`, where there is little room.
+/// `6/8, 2 failed, 1 run, 1 wait`, where there is little room.
 pub(crate) fn short_counts(counts: &Counts) -> String {
     let mut text = match counts.total {
         Some(total) => format!("{}/{total}", counts.done),
         None => format!("{} done", counts.done),
     };
-    if counts.failed > 0 {
-        text += &format!(", {} failed", counts.counted.told(counts.failed));
+    let waiting = counts.waiting.unwrap_or(0);
+    for (count, word) in [(counts.failed, "failed"), (counts.running, "run"), (waiting, "wait")] {
+        if count > 0 {
+            text += &format!(", {count} {word}");
+        }
     }
     text
 }
@@ -162,9 +165,7 @@ mod tests {
         let some =
             Counts { total: Some(8), done: 4, failed: 2, running: 1, waiting: Some(1), ..NONE };
         assert_eq!(counts(&some), "4 of 8 done, 2 Pods failed, 1 running, 1 waiting");
-        assert_eq!(short_counts(&some), "4/8, 2 Pods failed");
-        let by_index = Counts { failed: 1, counted: Counted::Indexes, ..some };
-        assert_eq!(short_counts(&by_index), "4/8, 1 index failed");
+        assert_eq!(short_counts(&some), "4/8, 2 failed, 1 run, 1 wait");
         let open = Counts { done: 3, ..Counts::default() };
         assert_eq!((&*counts(&open), &*short_counts(&open)), ("3 done", "3 done"));
     }

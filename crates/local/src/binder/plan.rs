@@ -11,14 +11,15 @@
 //! - A Pod takes its room from the moment that its binding is asked for until it has ended, is
 //!   gone, or is known to have no node: bindings under way are counted, so no node is ever
 //!   overfull by what this plan asks for.
-//! - Nothing is asked for before all Pods and nodes are known.
+//! - Nothing is asked for before all Pods, Jobs and nodes are known.
 //! - Who has a node keeps it: news from before the binding change nothing.
 //!
 //! # The order
 //!
 //! Waiting Pods go by priority, then by the age of their owner, then by their own, then by
-//! name. An owner is as old as the oldest of its Pods that are known, ended ones included, so
-//! the Pods of what was created first go first. One that does not fit holds up nobody, as in
+//! name. So the Pods of the Job that was created first go first, whenever they come; of Jobs of the
+//! same second, those of the one that was seen first. An owner that is no Job, or whose Job is
+//! gone, is as old as the oldest of its Pods that are known, ended ones included. One that does not fit holds up nobody, as in
 //! kube-scheduler: what fits goes ahead of it. So a large Pod may wait for as long as small ones
 //! keep coming; priority is the remedy.
 //!
@@ -59,8 +60,7 @@ struct Order {
     key: Key,
 }
 
-/// How old an owner is: the creation of its oldest Pod, and its version for those of the same
-/// second.
+/// How old an owner is: when it was created, and its version then for those of the same second.
 type Rank = (i64, u64);
 
 #[derive(Debug)]
@@ -89,10 +89,11 @@ struct Waiting {
     says_it_has_no_node: bool,
 }
 
+/// Somebody who has Pods that are known.
 #[derive(Debug)]
 struct Owner {
     rank: Rank,
-    pods: usize,
+    pods: HashSet<Key>,
 }
 
 /// The Pods that wait with the same demand.
@@ -139,6 +140,8 @@ pub(super) struct Plan {
     used: HashMap<Arc<str>, Used>,
     pods: HashMap<Key, Known>,
     owners: HashMap<Arc<str>, Owner>,
+    /// The Jobs there are, by uid, whether they have Pods or not.
+    jobs: HashMap<Arc<str>, Rank>,
     lines: HashMap<Arc<Demand>, Line>,
     /// The heads of the lines that are open.
     heads: BTreeMap<Order, Arc<Demand>>,
@@ -148,6 +151,7 @@ pub(super) struct Plan {
     next_tell: Instant,
     pod_list: List<Key>,
     node_list: List<Arc<str>>,
+    job_list: List<Arc<str>>,
     /// Pods of a list that is not complete: their owners' age is not known yet.
     held: Vec<PodSight>,
 }
@@ -169,6 +173,7 @@ impl Plan {
             used: HashMap::new(),
             pods: HashMap::new(),
             owners: HashMap::new(),
+            jobs: HashMap::new(),
             lines: HashMap::new(),
             heads: BTreeMap::new(),
             closed: Vec::new(),
@@ -176,6 +181,7 @@ impl Plan {
             next_tell: now,
             pod_list: List::None,
             node_list: List::None,
+            job_list: List::None,
             held: Vec::new(),
         }
     }
@@ -217,6 +223,39 @@ impl Plan {
 
     pub(super) fn node_gone(&mut self, meta: &ObjectMeta) {
         self.nodes.remove(meta.name.as_deref().unwrap_or_default());
+    }
+
+    pub(super) fn begin_jobs(&mut self) {
+        self.job_list = List::Running(HashSet::new());
+    }
+
+    pub(super) fn complete_jobs(&mut self) {
+        if let List::Running(seen) = std::mem::replace(&mut self.job_list, List::Complete) {
+            self.jobs.retain(|uid, _| seen.contains(uid));
+        }
+    }
+
+    /// Takes note of a Job. Its Pods may have come before it.
+    pub(super) fn see_job(&mut self, meta: &ObjectMeta) {
+        let uid = sight::uid(meta);
+        if let List::Running(seen) = &mut self.job_list {
+            seen.insert(uid.clone());
+        }
+        if self.jobs.contains_key(&uid) {
+            return;
+        }
+        let rank = (sight::created(meta), sight::version(meta));
+        self.jobs.insert(uid.clone(), rank);
+        let Some(owner) = self.owners.get_mut(&uid) else { return };
+        owner.rank = rank;
+        for key in owner.pods.iter().cloned().collect::<Vec<Key>>() {
+            self.move_up(&key, rank);
+        }
+    }
+
+    /// A Job is gone. What it owned keeps its place.
+    pub(super) fn job_gone(&mut self, meta: &ObjectMeta) {
+        self.jobs.remove(&sight::uid(meta));
     }
 
     pub(super) fn pod_gone(&mut self, meta: &ObjectMeta) {
@@ -342,21 +381,26 @@ impl Plan {
     }
 
     fn is_complete(&self) -> bool {
-        matches!((&self.pod_list, &self.node_list), (List::Complete, List::Complete))
+        matches!(
+            (&self.pod_list, &self.node_list, &self.job_list),
+            (List::Complete, List::Complete, List::Complete)
+        )
     }
 
     /// Takes note of a Pod that was not known.
     fn meet(&mut self, key: &Key, uid: Arc<str>, sight: &PodSight) {
         let owner = sight.owner().map(|owner| Arc::<str>::from(owner.uid.as_str()));
         if let Some(owner) = &owner {
-            let rank = (sight.created(), sight.version());
-            let known = self.owners.entry(owner.clone()).or_insert(Owner { rank, pods: 0 });
+            let job = self.jobs.get(owner).copied();
+            let rank = job.unwrap_or_else(|| sight.rank());
+            let new = || Owner { rank, pods: HashSet::new() };
+            let known = self.owners.entry(owner.clone()).or_insert_with(new);
             // Lists come in the order of names. Afterwards every Pod is newer than those that
             // wait, and who waits must keep its place.
-            if !matches!(self.pod_list, List::Complete) {
+            if job.is_none() && !matches!(self.pod_list, List::Complete) {
                 known.rank = known.rank.min(rank);
             }
-            known.pods += 1;
+            known.pods.insert(key.clone());
         }
         let known = Known { uid, owner, demand: Arc::default(), stage: Stage::Aside };
         self.pods.insert(key.clone(), known);
@@ -365,11 +409,10 @@ impl Plan {
     /// Puts a Pod in line, where it may be already.
     fn wait(&mut self, key: Key, sight: &PodSight, now: Instant) {
         let owner = self.pods[&key].owner.as_ref();
-        let own = (sight.created(), sight.version());
         let order = Order {
             priority: Reverse(sight.priority()),
-            owner: owner.map_or(own, |owner| self.owners[owner].rank),
-            created: sight.created(),
+            owner: owner.map_or_else(|| sight.rank(), |owner| self.owners[owner].rank),
+            created: sight::created(&sight.metadata),
             length: key.name.len(),
             key: key.clone(),
         };
@@ -392,21 +435,39 @@ impl Plan {
             Some((known, _)) => known.clone(),
             None => Arc::new(demand),
         };
+        let waiting = Waiting { order, tell_at: now + TELL_AFTER, told, says_it_has_no_node };
+        self.enter_line(demand, waiting);
+    }
+
+    /// Gives a Pod that waits the place that its owner's age gives it.
+    fn move_up(&mut self, key: &Key, owner: Rank) {
+        let known = self.pods.get_mut(key).expect("an owner has Pods that are known");
+        let Stage::Waiting(waiting) = &mut known.stage else { return };
+        let order = Order { owner, ..waiting.order.clone() };
+        let (told, tell_at) = (waiting.told.take(), waiting.tell_at);
+        let says_it_has_no_node = waiting.says_it_has_no_node;
+        let demand = known.demand.clone();
+        self.set_aside(key);
+        self.enter_line(demand, Waiting { order, tell_at, told, says_it_has_no_node });
+    }
+
+    /// Puts a Pod in line that is in none.
+    fn enter_line(&mut self, demand: Arc<Demand>, waiting: Waiting) {
+        let order = &waiting.order;
         let line = self.lines.entry(demand.clone()).or_default();
         line.is_open |= line.waiting.is_empty();
         if line.is_open {
             let head = line.waiting.first();
-            if head.is_none_or(|head| order < *head) {
+            if head.is_none_or(|head| order < head) {
                 head.and_then(|head| self.heads.remove(head));
                 self.heads.insert(order.clone(), demand.clone());
             }
         }
         line.waiting.insert(order.clone());
-        let tell_at = now + TELL_AFTER;
-        self.tells.insert((tell_at, order.clone()));
-        let known = self.pods.get_mut(&key).expect("it is known");
+        self.tells.insert((waiting.tell_at, order.clone()));
+        let known = self.pods.get_mut(&order.key).expect("it is known");
         known.demand = demand;
-        known.stage = Stage::Waiting(Waiting { order, tell_at, told, says_it_has_no_node });
+        known.stage = Stage::Waiting(waiting);
     }
 
     /// Takes a Pod out of its line, or its room from it.
@@ -470,8 +531,8 @@ impl Plan {
         let known = self.pods.remove(key).expect("it is known");
         let Some(owner) = known.owner else { return };
         let left = self.owners.get_mut(&owner).expect("a Pod keeps its owner known");
-        left.pods -= 1;
-        if left.pods == 0 {
+        left.pods.remove(key);
+        if left.pods.is_empty() {
             self.owners.remove(&owner);
         }
     }

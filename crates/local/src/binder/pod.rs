@@ -11,7 +11,7 @@ use stint_api::names::pod_condition::SCHEDULED;
 
 use super::amounts::Amounts;
 use super::demand::{Demand, Term, Tolerance};
-use crate::sight::{Sight, has_ended};
+use crate::sight::{Sight, created, has_ended, version};
 
 /// A Pod as the binder sees it.
 pub(super) type PodSight = Sight<PodSpecSight, PodStatusSight>;
@@ -126,14 +126,9 @@ impl PodSight {
         owners.find(|owner| owner.controller == Some(true))
     }
 
-    pub(super) fn created(&self) -> i64 {
-        let created = self.metadata.creation_timestamp.as_ref();
-        created.map_or(i64::MAX, |time| time.0.as_second())
-    }
-
-    pub(super) fn version(&self) -> u64 {
-        let version = self.metadata.resource_version.as_deref();
-        version.and_then(|version| version.parse().ok()).unwrap_or(u64::MAX)
+    /// How old it is: when it was created, and its version.
+    pub(super) fn rank(&self) -> (i64, u64) {
+        (created(&self.metadata), version(&self.metadata))
     }
 
     fn scheduled(&self) -> Option<&PodCondition> {

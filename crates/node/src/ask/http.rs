@@ -2,7 +2,7 @@
 
 use std::io;
 
-use k8s_openapi::api::core::v1::HTTPGetAction;
+use k8s_openapi::api::core::v1::{HTTPGetAction, HTTPHeader};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -38,13 +38,21 @@ async fn exchange(
     let host = own_host.map_or_else(|| format!("{host}:{port}"), |it| it.value.clone());
     let mut text =
         format!("GET {} HTTP/1.1\r\nHost: {host}\r\n", path.replace(['\r', '\n', ' '], "%20"));
-    for header in headers.iter().filter(|it| !it.name.eq_ignore_ascii_case("host")) {
+    // An Accept that says nothing is a wish for none.
+    let is_sent = |it: &&HTTPHeader| {
+        !it.name.eq_ignore_ascii_case("host")
+            && !(it.name.eq_ignore_ascii_case("accept") && it.value.is_empty())
+    };
+    for header in headers.iter().filter(is_sent) {
         if is_plain(&header.name) && is_plain(&header.value) {
             text.push_str(&format!("{}: {}\r\n", header.name, header.value));
         }
     }
     if !headers.iter().any(|it| it.name.eq_ignore_ascii_case("user-agent")) {
         text.push_str("User-Agent: kube-probe/1.36\r\n");
+    }
+    if !headers.iter().any(|it| it.name.eq_ignore_ascii_case("accept")) {
+        text.push_str("Accept: */*\r\n");
     }
     text.push_str("Connection: close\r\n\r\n");
     stream.write_all(text.as_bytes()).await?;

@@ -86,6 +86,31 @@ async fn an_https_probe_takes_any_certificate() {
     serving.await.expect("it served");
 }
 
+#[tokio::test]
+async fn a_path_is_asked_for_from_the_root_on() {
+    let rows = [
+        ("/healthz", "/healthz"),
+        ("healthz", "/healthz"),
+        ("healthz?full=1", "/healthz?full=1"),
+        ("?full=1", "/?full=1"),
+        ("/a b#part", "/a%20b"),
+        ("", "/"),
+    ];
+    for (path, expected) in rows {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let port = listener.local_addr().expect("it has one").port();
+        let serving = tokio::spawn(async move {
+            let (stream, _) = listener.accept().await.expect("somebody asks");
+            answer(stream, "200 OK").await
+        });
+        let get = probe(json!({"httpGet": {"path": path, "port": port}}));
+        assert_eq!(asked(port).probe(&get).await, Ok(()), "{path}");
+        let heard = serving.await.expect("it served");
+        assert!(heard.starts_with(&format!("GET {expected} HTTP/1.1\r\n")), "{path}: {heard}");
+        assert!(heard.contains("\r\nAccept: */*\r\n"), "{heard}");
+    }
+}
+
 /// A server of the gRPC health protocol that knows these services, until it is dropped.
 async fn serve_health() -> (u16, tokio::task::JoinSet<()>) {
     use bytes::Bytes;

@@ -15,9 +15,7 @@ impl ProcessRuntime {
     /// Fails: this is not Linux.
     pub async fn start(_: Options) -> Result<Self, RuntimeError> {
         Err(RuntimeError::Unsupported(
-            "containers run as processes on Linux only: run the node in a Linux machine, or with \
-             another runtime"
-                .into(),
+            "containers run as processes on Linux only: run the node on a Linux machine".into(),
         ))
     }
 

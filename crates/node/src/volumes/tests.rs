@@ -17,9 +17,14 @@ fn around() -> Surroundings {
 }
 
 fn made(folder: &Path, volumes: Value) -> Result<Volumes, String> {
+    made_for(json!({}), folder, volumes)
+}
+
+/// The same for a Pod with this security context.
+fn made_for(security: Value, folder: &Path, volumes: Value) -> Result<Volumes, String> {
     let pod = json!({
         "metadata": {"name": "p", "namespace": "ns", "labels": {"a": "b"}},
-        "spec": {"containers": [], "volumes": volumes},
+        "spec": {"containers": [], "volumes": volumes, "securityContext": security},
     });
     let pod: Pod = serde_json::from_value(pod).expect("a Pod");
     let mut sources = Sources::default();
@@ -55,6 +60,35 @@ fn listed(folder: &Path) -> Vec<String> {
     }
     lines.sort();
     lines
+}
+
+#[test]
+fn a_group_that_volumes_are_for_may_use_them() {
+    let folder = tempfile::tempdir().expect("a folder");
+    // Whoever is not root can give files to a group of their own only.
+    let own = rustix::process::getgid().as_raw();
+    let group = if rustix::process::geteuid().is_root() { 54321 } else { own };
+    let volumes = json!([
+        {"name": "scratch", "emptyDir": {}},
+        {"name": "closed", "secret": {"secretName": "s", "defaultMode": 0o400}},
+        {"name": "open", "configMap": {"name": "cm", "items":
+            [{"key": "x", "path": "x", "mode": 0o604}]}},
+    ]);
+    let of = |volumes: &Volumes, path: &str| {
+        let (name, rest) = path.split_once('/').unwrap_or((path, ""));
+        let found = fs::metadata(volumes[name].path.join(rest)).expect("it is there");
+        (format!("{:o}", found.mode() & 0o7777), found.gid())
+    };
+    let shared =
+        made_for(json!({"fsGroup": group}), &folder.path().join("shared"), volumes.clone());
+    let shared = shared.expect("all is there");
+    assert_eq!(of(&shared, "scratch"), ("2777".to_owned(), group));
+    assert_eq!(of(&shared, "closed/k"), ("440".to_owned(), group));
+    assert_eq!(of(&shared, "open/x"), ("644".to_owned(), group));
+    let alone = made(&folder.path().join("alone"), volumes).expect("all is there");
+    assert_eq!(of(&alone, "scratch"), ("777".to_owned(), own));
+    assert_eq!(of(&alone, "closed/k"), ("400".to_owned(), own));
+    assert_eq!(of(&alone, "open/x"), ("604".to_owned(), own));
 }
 
 #[test]

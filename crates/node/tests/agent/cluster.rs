@@ -41,6 +41,8 @@ pub(crate) struct Cluster {
     faults: Arc<AtomicUsize>,
     /// Whether what the node says of Pods is refused.
     refuses: Arc<AtomicBool>,
+    /// Whether removals by the node are.
+    refuses_removals: Arc<AtomicBool>,
 }
 
 impl Cluster {
@@ -80,6 +82,7 @@ impl Cluster {
             calls: Arc::default(),
             faults: Arc::default(),
             refuses: Arc::default(),
+            refuses_removals: Arc::default(),
         }
     }
 
@@ -107,6 +110,7 @@ impl Cluster {
                 calls: self.calls.clone(),
                 faults: self.faults.clone(),
                 refuses: self.refuses.clone(),
+                refuses_removals: self.refuses_removals.clone(),
             },
             NAMESPACE,
         );
@@ -121,6 +125,11 @@ impl Cluster {
     /// From now on what the node says of Pods is refused.
     pub(crate) fn refuse_statuses(&self) {
         self.refuses.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the node can remove Pods from now on.
+    pub(crate) fn refuse_removals(&self, refuses: bool) {
+        self.refuses_removals.store(refuses, Ordering::Relaxed);
     }
 
     /// How many calls of the node begin and end so.
@@ -265,6 +274,7 @@ struct Noted<S> {
     calls: Arc<Mutex<Vec<String>>>,
     faults: Arc<AtomicUsize>,
     refuses: Arc<AtomicBool>,
+    refuses_removals: Arc<AtomicBool>,
 }
 
 impl<S, B, R> Service<Request<B>> for Noted<S>
@@ -286,6 +296,11 @@ where
         if self.refuses.load(Ordering::Relaxed) && request.uri().path().ends_with("/status") {
             // The server does not take a patch of no kind.
             request.headers_mut().remove(http::header::CONTENT_TYPE);
+        }
+        let is_refused = self.refuses_removals.load(Ordering::Relaxed);
+        if is_refused && request.method() == http::Method::DELETE {
+            // Nor does it create what has a name already.
+            *request.method_mut() = http::Method::POST;
         }
         let path = request.uri().path();
         let is_write = request.method() != http::Method::GET && path.contains("/pods/");

@@ -2,8 +2,10 @@
 //! nothing can be mounted, nodes beside each other.
 
 use std::collections::HashSet;
+use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
+use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 
 use crate::cluster::{Cluster, condition, container, main, phase, state_of, status_of};
@@ -146,4 +148,21 @@ async fn nodes_beside_each_other_and_after_each_other_give_other_addresses() {
         assert_eq!(phase(&pod), "Succeeded");
         assert!(seen.insert(address(&pod)), "{} was given before", address(&pod));
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_that_cannot_be_removed_now_is_removed_when_it_can() {
+    let cluster = Cluster::new().await;
+    cluster.script("p", "forever").await;
+    cluster.delete("p", Some(30)).await;
+    // An earlier process has said that it has ended, and no more.
+    let failed = Patch::Merge(json!({"status": {"phase": "Failed"}}));
+    let params = PatchParams::default();
+    cluster.pods().patch_status("p", &params, &failed).await.expect("it can be");
+    cluster.refuse_removals(true);
+    let _node = cluster.start();
+    tokio::time::sleep(Duration::from_secs(300)).await;
+    assert!(cluster.find("p").await.is_some());
+    cluster.refuse_removals(false);
+    cluster.wait_gone("p").await;
 }

@@ -34,28 +34,46 @@ async fn logs_can_be_read_while_a_container_runs_and_after() {
 }
 
 #[tokio::test]
-async fn what_was_stopped_may_leave_its_log() {
+async fn the_last_that_were_stopped_leave_their_logs_and_nobody_else_does() {
     let cluster = Cluster::new().await;
-    let options = Options { keeps_unsuccessful_logs: true, ..cluster.options() };
+    let options = Options { stopped_logs: 2, ..cluster.options() };
     let _node = cluster.start_with(options);
-    cluster.script("stopped", "say one sleep 3600 exit 0").await;
+    let stopped = ["stopped-0", "stopped-1", "stopped-2"];
+    for name in stopped {
+        cluster.script(name, "say one sleep 3600 exit 0").await;
+    }
     cluster.script("done", "say two exit 0").await;
+    cluster.script("failed", "say three exit 1").await;
     let folder = cluster.folder.path().join("logs");
     let logs = || {
         let entries = std::fs::read_dir(&folder).into_iter().flatten().flatten();
         let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
         names.collect::<Vec<String>>()
     };
-    cluster.wait_phase("stopped", "Running").await;
+    for name in stopped {
+        cluster.wait_phase(name, "Running").await;
+    }
     cluster.wait_phase("done", "Succeeded").await;
-    for name in ["stopped", "done"] {
+    cluster.wait_phase("failed", "Failed").await;
+    for name in ["done", "failed"] {
         cluster.delete(name, None).await;
         cluster.wait_gone(name).await;
     }
-    while logs().len() > 1 {
+    let is_others = |name: &String| !name.contains("_stopped-");
+    let began = std::time::Instant::now();
+    while logs().iter().any(is_others) {
+        assert!(began.elapsed().as_secs() < 60, "{:?}", logs());
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     }
-    assert!(logs()[0].contains("_stopped_"), "{:?}", logs());
+    for name in stopped {
+        cluster.delete(name, None).await;
+        cluster.wait_gone(name).await;
+    }
+    while logs().len() > 2 {
+        assert!(began.elapsed().as_secs() < 60, "{:?}", logs());
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    assert_eq!(logs().len(), 2, "{:?}", logs());
 }
 
 #[tokio::test]

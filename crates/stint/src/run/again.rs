@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use crate::printable::{MAX_MESSAGE_CHARS, printable};
+use crate::shell_word::quoted;
 
 /// What is left out: which of the indexes were run is said anew.
 const INDEXES: &str = "--only-indexes";
@@ -13,8 +13,8 @@ pub(crate) fn arguments(given: impl Iterator<Item = OsString>) -> String {
     let mut words = Vec::new();
     let mut is_value_of_indexes = false;
     let mut is_plain = false;
-    for word in given {
-        let word = word.to_string_lossy();
+    for given in given {
+        let word = given.to_string_lossy();
         if std::mem::take(&mut is_value_of_indexes) {
             continue;
         }
@@ -23,19 +23,10 @@ pub(crate) fn arguments(given: impl Iterator<Item = OsString>) -> String {
         if !is_plain && word == INDEXES {
             is_value_of_indexes = true;
         } else if is_plain || !is_left_out {
-            words.push(quoted(&word));
+            words.push(quoted(&given));
         }
     }
-    printable(&words.join(" "), MAX_MESSAGE_CHARS)
-}
-
-/// A word as a shell reads it.
-pub(crate) fn quoted(word: &str) -> String {
-    let is_safe = |c: char| c.is_ascii_alphanumeric() || "_@%+=:,./-".contains(c);
-    if !word.is_empty() && word.chars().all(is_safe) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', r"'\''"))
+    words.join(" ")
 }
 
 #[cfg(test)]
@@ -56,5 +47,12 @@ mod tests {
             let words = given.iter().map(OsString::from);
             assert_eq!(arguments(words), expected, "{given:?}");
         }
+    }
+
+    #[test]
+    fn a_long_command_is_whole() {
+        let files: Vec<String> = (0..500).map(|number| format!("jobs/{number}.yaml")).collect();
+        let words = files.iter().map(OsString::from);
+        assert_eq!(arguments(words), files.join(" "));
     }
 }

@@ -235,6 +235,7 @@ pub(crate) async fn make_job(
             return Err(unfit(why.to_owned()));
         }
     };
+    let mut note = None;
     if let (Some(old), Some(name)) = (old, &name) {
         let path = format!("{folder}/{name}");
         let is_true = |kind: &str| {
@@ -293,6 +294,13 @@ pub(crate) async fn make_job(
             }
             return Made::again(calls, old, note).await.map_err(refused);
         }
+        let had_indexes = old["spec"]["completionMode"] == "Indexed";
+        if matches!(wanted, Wanted::NotCompleted) && !(had_indexes && is_indexed(job)) {
+            note = Some(format!(
+                "Job {name} {} no indexes by which to tell what is done: all of it runs again",
+                if had_indexes { "has" } else { "had" }
+            ));
+        }
         let held = foreign_finalizers(&old);
         if !held.is_empty() {
             return Err(unfit(format!(
@@ -308,7 +316,7 @@ pub(crate) async fn make_job(
         }
     }
     let made = create(calls, &folder, job, &preset).await.map_err(refused)?;
-    Ok(Made { job: typed(made), preset, note: None, earlier_pods: Vec::new() })
+    Ok(Made { job: typed(made), preset, note, earlier_pods: Vec::new() })
 }
 
 /// The finalizers that no part of the cluster takes off.
@@ -357,6 +365,9 @@ fn object(job: &Job) -> Value {
 
 /// The indexes of a new Job that an old one has completed.
 fn completed(old: &Value, new: &Job) -> IndexSet {
+    if !is_indexed(new) {
+        return IndexSet::new();
+    }
     let text = old["status"]["completedIndexes"].as_str().unwrap_or("");
     IndexSet::parse_lenient(text, completions(new))
 }

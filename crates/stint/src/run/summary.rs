@@ -9,6 +9,7 @@ use crate::color::Painter;
 use crate::job_text::{self, Tail};
 use crate::printable::{MAX_MESSAGE_CHARS, printable};
 use crate::progress::{End, JobProgress, Slow};
+use crate::shell_word::quoted;
 use crate::words;
 
 /// The longest list of indexes that anybody would paste.
@@ -76,6 +77,8 @@ pub(crate) enum Next {
     Nothing,
     /// Run what failed again: these indexes, if they are known.
     Retry(Option<IndexSet>),
+    /// Run all of it again: there are no indexes to choose from.
+    Anew,
     /// Go on with what was stopped.
     GoOn,
 }
@@ -88,12 +91,15 @@ pub(crate) fn advice(logs: &Logs, next: &Next, again: &str) -> String {
         Logs::Gone => {}
         Logs::Kept { folder, logs } => {
             text += &format!("logs: {}\n", logs.display());
-            text += &format!("      remove them with: rm -r {}\n", folder.display());
+            text += &format!("      remove them with: rm -r {}\n", quoted(folder));
         }
         Logs::Data { logs, .. } => text += &format!("logs: {}\n", logs.display()),
     }
     match (next, logs) {
         (Next::Nothing, _) | (Next::GoOn, Logs::Gone | Logs::Kept { .. }) => {}
+        (Next::Anew, _) => {
+            text += &format!("next: mend what failed, then stint run {again}\n");
+        }
         (Next::Retry(indexes), Logs::Gone | Logs::Kept { .. }) => {
             let only = indexes.as_ref().map(ToString::to_string);
             let only = only.filter(|text| text.len() <= MAX_ONLY_CHARS);
@@ -173,6 +179,13 @@ work: Failed after 0.00s: FailedIndexes: Job has failed indexes
         assert!(text.contains("stint run --data-dir d a.yaml goes on"), "{text}");
         let kept = Logs::Kept { folder: "/tmp/x".into(), logs: "/tmp/x/logs".into() };
         assert!(advice(&kept, &Next::Retry(None), "a.yaml").contains("rm -r /tmp/x\n"));
+        let spaced = Logs::Kept { folder: "/tmp/my x".into(), logs: "/tmp/my x/logs".into() };
+        let text = advice(&spaced, &Next::Anew, "a.yaml");
+        assert!(
+            text.contains("rm -r '/tmp/my x'\nnext: mend what failed, then stint run a.yaml\n")
+        );
+        let text = advice(&data, &Next::Anew, again);
+        assert!(text.contains("then stint run --data-dir d a.yaml\n"), "{text}");
         let some = IndexSet::parse_strict("3,7-9", 10).expect("it is a list");
         let text = advice(&kept, &Next::Retry(Some(some)), "a.yaml");
         assert!(text.contains("stint run --only-indexes 3,7-9 a.yaml\n"), "{text}");

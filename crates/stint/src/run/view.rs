@@ -42,8 +42,9 @@ impl Layout {
     fn of(columns: u16) -> Self {
         match columns {
             0..60 => Layout { title: 10, bar: 0, is_short: true },
-            60..120 => Layout { title: 20, bar: 6, is_short: true },
-            120.. => Layout { title: 30, bar: 16, is_short: false },
+            60..100 => Layout { title: 11, bar: 5, is_short: true },
+            100..140 => Layout { title: 20, bar: 10, is_short: true },
+            140.. => Layout { title: 30, bar: 16, is_short: false },
         }
     }
 
@@ -57,6 +58,14 @@ impl Layout {
             0 => "{prefix} {wide_msg}".to_owned(),
             width => format!("{{prefix}} [{{bar:{width}}}] {{wide_msg}}"),
         }
+    }
+
+    /// The titles of Jobs, all as long as the longest.
+    fn titles(self, titles: &[String]) -> Vec<String> {
+        let longest = titles.iter().map(|title| title.chars().count()).max().unwrap_or(0);
+        let width = longest.min(self.title);
+        let shown = titles.iter().map(|title| printable_ends(title, self.title));
+        shown.map(|title| format!("{title:<width$}")).collect()
     }
 
     fn counts(self, counts: &Counts) -> String {
@@ -138,7 +147,9 @@ impl View {
 /// Bars on a terminal.
 pub(crate) struct Live {
     all: MultiProgress,
-    layout: Layout,
+    /// That of the last drawing: the terminal may have another size at the next.
+    layout: Option<Layout>,
+    titles: Vec<String>,
     bars: Arc<Bars>,
     screen: Screen,
 }
@@ -154,17 +165,9 @@ impl Live {
     fn new(progress: &Progress, screen: Screen) -> Self {
         let all = MultiProgress::with_draw_target(ProgressDrawTarget::stderr_with_hz(10));
         let shown = progress.jobs().iter().take(MAX_BARS);
-        let layout = Layout::of_terminal();
-        let longest = shown.clone().map(|job| job.title.chars().count()).max().unwrap_or(0);
-        let width = longest.min(layout.title);
-        let jobs = shown
-            .map(|job| {
-                let bar = all.add(ProgressBar::new(job.counts().total.unwrap_or(0)));
-                bar.set_style(style(&layout.template()).progress_chars("=> "));
-                bar.set_prefix(format!("{:<width$}", printable_ends(&job.title, layout.title)));
-                bar
-            })
-            .collect();
+        let titles = shown.clone().map(|job| job.title.clone()).collect();
+        let jobs =
+            shown.map(|job| all.add(ProgressBar::new(job.counts().total.unwrap_or(0)))).collect();
         let line = || {
             let line = all.add(ProgressBar::new(0));
             line.set_style(style("{wide_msg}"));
@@ -172,17 +175,23 @@ impl Live {
         };
         let failure = line();
         let tail = (0..MAX_TAIL_LINES).map(|_| line()).collect();
-        Live { all, layout, bars: Arc::new(Bars { jobs, failure, tail }), screen }
+        let bars = Arc::new(Bars { jobs, failure, tail });
+        Live { all, layout: None, titles, bars, screen }
     }
 
-    fn draw(&self, progress: &Progress, tail: &[String], now: Instant) {
+    fn draw(&mut self, progress: &Progress, tail: &[String], now: Instant) {
+        let layout = Layout::of_terminal();
+        if self.layout.replace(layout) != Some(layout) {
+            let (bars, titles) = (self.bars.clone(), layout.titles(&self.titles));
+            self.screen.draw(move || bars.arrange(layout, titles));
+        }
         let shown = progress.jobs().iter().take(self.bars.jobs.len());
         let jobs: Vec<(u64, String)> = shown
             .map(|job| {
                 let (counts, elapsed) = (job.counts(), job.elapsed(now));
                 let pace = words::pace(&job.counts_of_this_run(), elapsed);
                 let pace = pace.map(|pace| format!(", {pace}")).unwrap_or_default();
-                let (counted, time) = (self.layout.counts(&counts), words::time(elapsed));
+                let (counted, time) = (layout.counts(&counts), words::time(elapsed));
                 (counts.done, format!("{counted}{pace}, {time}"))
             })
             .collect();
@@ -209,6 +218,14 @@ impl Live {
 }
 
 impl Bars {
+    /// Makes them fit the terminal.
+    fn arrange(&self, layout: Layout, titles: Vec<String>) {
+        for (bar, title) in self.jobs.iter().zip(titles) {
+            bar.set_style(style(&layout.template()).progress_chars("=> "));
+            bar.set_prefix(title);
+        }
+    }
+
     /// Draws them, which takes as long as the terminal does.
     fn show(&self, jobs: Vec<(u64, String)>, failure: String, tail: Vec<String>) {
         for (bar, (done, message)) in self.jobs.iter().zip(jobs) {
@@ -332,8 +349,11 @@ mod tests {
             waiting: Some(3722),
         };
         let pace = words::pace(&counts, Duration::from_secs(10)).expect("some are done");
+        let short = format!("1234/5000, 12 failed, 32 run, 3722 wait, {pace}");
+        let long =
+            format!("1234 of 5000 done, 12 indexes failed, 32 running, 3722 waiting, {pace}");
         for (columns, needs) in
-            [(40, "1234/5000, 12 indexes failed"), (80, &*pace), (120, "32 running")]
+            [(40, "1234/5000, 12 failed, 32 run"), (80, &*short), (120, &*short), (140, &*long)]
         {
             let layout = Layout::of(columns);
             let around = layout.title + 1 + if layout.bar == 0 { 0 } else { layout.bar + 3 };

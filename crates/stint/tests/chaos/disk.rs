@@ -113,38 +113,43 @@ fn a_server_on_a_full_disk_says_so_goes_on_reading_and_recovers() {
 
 #[test]
 fn a_run_on_a_full_disk_says_so_and_ends_and_goes_on_when_there_is_room() {
-    let home = &Home::mine();
-    let (disk, shared) = (home.folder("disk"), home.folder("shared"));
-    // The first of them fills the disk.
-    let script = format!(
-        "cd {}; echo $JOB_COMPLETION_INDEX >> begun; [ -e room ] && exit 0; \
+    as_everybody(|home| {
+        let (disk, shared) = (home.folder("disk"), home.folder("shared"));
+        // The first of them fills the disk.
+        let script = format!(
+            "cd {}; echo $JOB_COMPLETION_INDEX >> begun; [ -e room ] && exit 0; \
          dd if=/dev/zero of={}/ballast bs=4096 2>/dev/null; exit 0",
-        shared.display(),
-        disk.display()
-    );
-    let manifest = job(home, "filler", 4, "  parallelism: 1\n", &script);
-    let file = home.file("job.yaml", &manifest);
-    // Both on the same disk: the second one finds some room.
-    let twice = "program=$1 disk=$2 shared=$3 file=$4
+            shared.display(),
+            disk.display()
+        );
+        let manifest = job(home, "filler", 4, "  parallelism: 1\n", &script);
+        let file = home.file("job.yaml", &manifest);
+        // Both on the same disk: the second one finds some room.
+        let twice = "program=$1 disk=$2 shared=$3 file=$4
         \"$program\" run --data-dir $disk/data $file; echo $?
         rm $disk/ballast; touch $shared/room
         \"$program\" run --data-dir $disk/data $file; echo $?";
-    let mut command = on_a_small_disk(home, &disk, "sh");
-    command.args(["-c", twice, "sh"]).arg(home.program()).args([&disk, &shared, &file]);
-    command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    let begun = Instant::now();
-    let ended = ended(command.spawn().expect("it starts"));
-    assert_eq!(ended.stdout, "3\n0\n", "{ended:?}");
-    assert!(begun.elapsed() < SOON, "{:?}: {ended:?}", begun.elapsed());
-    let said = format!(
-        "error: nothing could be stored in {}/data for 10 seconds: cannot write: {NO_ROOM}",
-        disk.display()
-    );
-    assert!(ended.stderr.contains(&said), "{}", ended.stderr);
-    assert!(ended.stderr.contains("nothing can be stored until there is room"), "{}", ended.stderr);
-    assert!(ended.stderr.contains("completed  4 of 4: 0-3\n"), "{}", ended.stderr);
-    assert!(marked(&marker(home)).is_empty());
-    assert!(home.strays().is_empty(), "{:?}", home.strays());
+        let mut command = on_a_small_disk(home, &disk, "sh");
+        command.args(["-c", twice, "sh"]).arg(home.program()).args([&disk, &shared, &file]);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let begun = Instant::now();
+        let ended = ended(command.spawn().expect("it starts"));
+        assert_eq!(ended.stdout, "3\n0\n", "{ended:?}");
+        assert!(begun.elapsed() < SOON, "{:?}: {ended:?}", begun.elapsed());
+        let said = format!(
+            "error: nothing could be stored in {}/data for 10 seconds: cannot write: {NO_ROOM}",
+            disk.display()
+        );
+        assert!(ended.stderr.contains(&said), "{}", ended.stderr);
+        assert!(
+            ended.stderr.contains("nothing can be stored until there is room"),
+            "{}",
+            ended.stderr
+        );
+        assert!(ended.stderr.contains("completed  4 of 4: 0-3\n"), "{}", ended.stderr);
+        assert!(marked(&marker(home)).is_empty());
+        assert!(home.strays().is_empty(), "{:?}", home.strays());
+    });
 }
 
 #[test]

@@ -5,7 +5,6 @@
 mod descriptors;
 mod disk;
 mod forks;
-mod home;
 mod kills;
 #[path = "../kit/mod.rs"]
 mod kit;
@@ -14,3 +13,5 @@ mod output;
 mod places;
 mod ring;
 mod stubborn;
+
+use kit::home;

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use crate::home::{Home, as_everybody, job};
+use crate::home::{as_everybody, job};
 use crate::kit::peak_bytes;
 
 /// A line of 100 bytes, a million times.
@@ -52,45 +52,47 @@ const TALK: &str = "line=$(printf '%099d' 0); for part in 1 2 3 4 5 6 7; do \
 
 #[test]
 fn a_reader_who_is_late_misses_nothing() {
-    let home = &Home::mine();
-    // In the log each line has some 45 bytes more: of all that, half is kept there.
-    let script = TALK;
-    let talker = job(home, "talker", 1, "  backoffLimit: 0\n", script);
-    // With several Jobs the end of each is told.
-    let manifest = format!("{talker}---\n{}", job(home, "beside", 1, "", "true"));
-    let file = home.file("job.yaml", &manifest);
-    let mut command = home.run_command(&["--logs"]);
-    let mut child = command.arg(file).spawn().expect("the binary starts");
-    let mut said = BufReader::new(child.stderr.take().expect("it is piped")).lines();
-    let is_end =
-        |line: std::io::Result<String>| line.expect("text").contains("talker: Complete in");
-    assert!(said.any(is_end), "it ended too early");
-    let lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
-    let is_whole = |line: &String| line.len() == "[talker/0] ".len() + 99;
-    let whole = lines.map(|line| line.expect("text")).filter(is_whole).count();
-    assert_eq!(whole, 700_000);
-    let rest: Vec<String> = said.map(|line| line.expect("text")).collect();
-    assert!(!rest.iter().any(|line| line.contains("left out")), "{rest:?}");
-    assert_eq!(child.wait().expect("it ends").code(), Some(0));
-    assert!(home.strays().is_empty(), "{:?}", home.strays());
+    as_everybody(|home| {
+        // In the log each line has some 45 bytes more: of all that, half is kept there.
+        let script = TALK;
+        let talker = job(home, "talker", 1, "  backoffLimit: 0\n", script);
+        // With several Jobs the end of each is told.
+        let manifest = format!("{talker}---\n{}", job(home, "beside", 1, "", "true"));
+        let file = home.file("job.yaml", &manifest);
+        let mut command = home.run_command(&["--logs"]);
+        let mut child = command.arg(file).spawn().expect("the binary starts");
+        let mut said = BufReader::new(child.stderr.take().expect("it is piped")).lines();
+        let is_end =
+            |line: std::io::Result<String>| line.expect("text").contains("talker: Complete in");
+        assert!(said.any(is_end), "it ended too early");
+        let lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
+        let is_whole = |line: &String| line.len() == "[talker/0] ".len() + 99;
+        let whole = lines.map(|line| line.expect("text")).filter(is_whole).count();
+        assert_eq!(whole, 700_000);
+        let rest: Vec<String> = said.map(|line| line.expect("text")).collect();
+        assert!(!rest.iter().any(|line| line.contains("left out")), "{rest:?}");
+        assert_eq!(child.wait().expect("it ends").code(), Some(0));
+        assert!(home.strays().is_empty(), "{:?}", home.strays());
+    });
 }
 
 #[test]
 fn a_follower_who_is_late_misses_nothing() {
-    let home = &Home::mine();
-    let (server, kubectl) = home.server();
-    let script = TALK;
-    kubectl.give(&job(home, "talker", 1, "  backoffLimit: 0\n", script), "create -f -");
-    let mut command = home.command(home.program());
-    command.args(["logs", "talker", "-f", "--data-dir"]).arg(home.path("data"));
-    let mut child = command.stdout(Stdio::piped()).spawn().expect("the binary starts");
-    kubectl.run("wait --for=condition=complete job/talker --timeout=240s");
-    let lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
-    let whole = lines.filter(|line| line.as_ref().expect("text").len() >= 99).count();
-    assert_eq!(whole, 700_000);
-    assert_eq!(child.wait().expect("it ends").code(), Some(0));
-    assert!(server.stop().success());
-    assert!(home.strays().is_empty(), "{:?}", home.strays());
+    as_everybody(|home| {
+        let (server, kubectl) = home.server();
+        let script = TALK;
+        kubectl.give(&job(home, "talker", 1, "  backoffLimit: 0\n", script), "create -f -");
+        let mut command = home.command(home.program());
+        command.args(["logs", "talker", "-f", "--data-dir"]).arg(home.path("data"));
+        let mut child = command.stdout(Stdio::piped()).spawn().expect("the binary starts");
+        kubectl.run("wait --for=condition=complete job/talker --timeout=240s");
+        let lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
+        let whole = lines.filter(|line| line.as_ref().expect("text").len() >= 99).count();
+        assert_eq!(whole, 700_000);
+        assert_eq!(child.wait().expect("it ends").code(), Some(0));
+        assert!(server.stop().success());
+        assert!(home.strays().is_empty(), "{:?}", home.strays());
+    });
 }
 
 fn bytes_below(folder: &Path) -> u64 {

@@ -4,6 +4,7 @@
 #![allow(dead_code, unused_imports, reason = "not every suite needs all of it")]
 
 mod bench;
+pub(crate) mod home;
 mod kubectl;
 mod processes;
 mod server;

@@ -166,3 +166,14 @@ fn what_is_asked_for_and_not_held_is_noted_once() {
     let ended = bench.run(&["-q", &hello]);
     assert!(!ended.stderr.contains("note: "), "{}", ended.stderr);
 }
+
+#[test]
+fn the_time_runs_also_before_the_first_pod() {
+    let bench = Bench::new();
+    let file = bench.file("job.yaml", &indexed("late", 1, "", "echo ran"));
+    let ended = bench.run(&["--logs", "--timeout", "1ms", &file]);
+    assert_eq!((ended.code, &*ended.stdout), (Some(124), ""), "{ended:?}");
+    let said = "the time of --timeout is up before all Jobs have begun\n";
+    assert!(ended.stderr.ends_with(said), "{}", ended.stderr);
+    assert!(bench.left().is_empty(), "{:?}", bench.left());
+}

@@ -7,7 +7,8 @@ use std::thread;
 
 use serde_json::Value;
 
-use crate::kit::{Bench, example};
+use crate::kit::home::{Home, is_root};
+use crate::kit::{Bench, Ended, ended, example};
 
 /// How many are run at once: most of them wait most of the time.
 const AT_ONCE: usize = 4;
@@ -172,11 +173,39 @@ fn every_example_does_what_it_says() {
         for _ in 0..AT_ONCE {
             scope.spawn(|| {
                 while let Some(expected) = { waiting.lock().expect("nobody fails").next() } {
-                    check(expected);
+                    check(expected, |arguments| Bench::new().run(arguments));
                 }
             });
         }
     });
+}
+
+/// If root runs the tests. That of a thousand Pods is left to one user.
+#[test]
+fn every_example_does_what_it_says_for_an_ordinary_user_too() {
+    if !is_root() {
+        return;
+    }
+    let waiting = Mutex::new(EXAMPLES.iter().filter(|it| it.file != "many-pods.yaml"));
+    thread::scope(|scope| {
+        for _ in 0..AT_ONCE {
+            scope.spawn(|| {
+                while let Some(expected) = { waiting.lock().expect("nobody fails").next() } {
+                    let home = Home::of_an_ordinary_user();
+                    check(expected, |arguments| run_at(&home, arguments));
+                }
+            });
+        }
+    });
+}
+
+/// Runs an example, the last of the arguments, as somebody who may not be able to read it where it
+/// is.
+fn run_at(home: &Home, arguments: &[&str]) -> Ended {
+    let (path, arguments) = arguments.split_last().expect("there is an example");
+    let text = std::fs::read_to_string(path).expect("it is there");
+    let mut command = home.run_command(arguments);
+    ended(command.arg(home.file("job.yaml", &text)).spawn().expect("the binary starts"))
 }
 
 #[test]
@@ -192,12 +221,11 @@ fn every_example_is_tried() {
     assert_eq!(there, tried);
 }
 
-fn check(expected: &Expected) {
+fn check(expected: &Expected, run: impl Fn(&[&str]) -> Ended) {
     let file = expected.file;
-    let bench = Bench::new();
     let path = example(file);
     let arguments = [&["--logs", "-o", "json"], expected.arguments, &[&path]].concat();
-    let ended = bench.run(&arguments);
+    let ended = run(&arguments);
     assert_eq!(ended.code, Some(expected.code), "{file}: {ended:?}");
     for text in expected.says {
         assert!(ended.stderr.contains(text), "{file}: {text}: {ended:?}");

@@ -63,3 +63,48 @@ fn a_job_that_ended_is_run_anew() {
         assert_eq!(ended.lines(), ["[anew/0] ran", "[anew/1] ran"]);
     }
 }
+
+#[test]
+fn the_logs_of_a_failed_job_go_with_it_when_it_is_run_anew() {
+    let bench = Bench::new();
+    // The second time, it ends when nothing is left of the first.
+    let script = "echo ran; test $OLD || exit 1; while test -e $OLD; do sleep 0.05; done";
+    let file = bench.file("job.yaml", &indexed("anew", 1, "  backoffLimit: 0", script));
+    let data = bench.path("data");
+    let failed = bench.run(&["--data-dir", &data, "--set", "OLD=", &file]);
+    assert_eq!(failed.code, Some(1), "{failed:?}");
+    let logs = || {
+        let entries = std::fs::read_dir(format!("{data}/node/logs")).expect("it is there");
+        let paths = entries.map(|entry| entry.expect("it can be read").path());
+        paths.map(|path| path.to_str().expect("it is UTF-8").to_owned()).collect::<Vec<String>>()
+    };
+    let before = logs();
+    assert_eq!(before.len(), 1, "{before:?}");
+    let old = format!("OLD={}", before[0]);
+    let ended = bench.run(&["--data-dir", &data, "--set", &old, "--timeout", "60s", &file]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert_eq!(logs().len(), 1, "{:?}", logs());
+}
+
+#[test]
+fn of_a_job_without_indexes_all_is_run_again_and_that_is_said() {
+    let bench = Bench::new();
+    let job = indexed("whole", 3, "  backoffLimit: 0", "test $FAILS || echo ran; exit $FAILS")
+        .replace("completionMode: Indexed", "completionMode: NonIndexed");
+    let file = bench.file("job.yaml", &job);
+    let data = bench.path("data");
+    let failed = bench.run(&["--data-dir", &data, "--set", "FAILS=1", &file]);
+    assert_eq!(failed.code, Some(1), "{failed:?}");
+    let next = format!("next: mend what failed, then stint run --data-dir {data} --set FAILS=1");
+    assert!(failed.stderr.contains(&next), "{}", failed.stderr);
+    let note = "Job whole had no indexes by which to tell what is done: all of it runs again\n";
+    let again =
+        bench.run(&["--data-dir", &data, "--retry-failed", "--set", "FAILS=", "--logs", &file]);
+    assert_eq!(again.code, Some(0), "{again:?}");
+    assert_eq!(again.stdout.lines().count(), 3, "{again:?}");
+    assert!(again.stderr.contains(note), "{}", again.stderr);
+    // Once it is Complete, nothing is.
+    let over = bench.run(&["--data-dir", &data, "--retry-failed", "--set", "FAILS=", &file]);
+    assert_eq!(over.code, Some(0), "{over:?}");
+    assert!(over.stderr.contains("nothing to run again\n"), "{}", over.stderr);
+}

@@ -2,6 +2,7 @@
 
 use std::process::Command;
 
+use crate::kit::home::is_root;
 use crate::kit::{Bench, example, indexed};
 
 #[test]
@@ -143,4 +144,48 @@ fn nobody_needs_a_standard_input() {
     let output = shell.arg(example("hello.yaml")).env("TMPDIR", bench.path("tmp")).output();
     let output = output.expect("it runs");
     assert_eq!(output.status.code(), Some(0), "{output:?}");
+}
+
+/// Only root can be somebody else.
+#[test]
+fn containers_have_the_groups_of_their_manifest_and_so_have_volumes() {
+    if !is_root() {
+        return;
+    }
+    let bench = Bench::new();
+    let manifest = "\
+apiVersion: v1
+kind: Secret
+metadata: {name: closed}
+stringData: {word: hidden}
+---
+apiVersion: batch/v1
+kind: Job
+metadata: {name: groups}
+spec:
+  backoffLimit: 0
+  completionMode: Indexed
+  completions: 1
+  template:
+    spec:
+      restartPolicy: Never
+      securityContext: {runAsUser: 54321, runAsGroup: 54322, fsGroup: 54323, supplementalGroups: [54324]}
+      containers:
+      - name: main
+        image: unused
+        command:
+        - sh
+        - -c
+        - id -u; id -g; id -G | tr ' ' '\\n' | sort | tr '\\n' ' '; echo; stat -c '%a %g' /shared;
+          touch /shared/file; stat -c '%u %g' /shared/file; cat /closed/word; echo
+        volumeMounts: [{name: shared, mountPath: /shared}, {name: closed, mountPath: /closed}]
+      volumes:
+      - {name: shared, emptyDir: {}}
+      - {name: closed, secret: {secretName: closed, defaultMode: 0400}}
+";
+    let ended = bench.run(&["--logs", &bench.file("job.yaml", manifest)]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let expected = ["54321", "54322", "54322 54323 54324 ", "2777 54323", "54321 54323", "hidden"];
+    let expected = expected.map(|line| format!("[groups/0] {line}\n")).concat();
+    assert_eq!(ended.stdout, expected);
 }

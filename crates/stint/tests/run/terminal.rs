@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::Read;
+use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::Command;
@@ -18,7 +19,7 @@ fn a_terminal_shows_a_bar_and_the_latest_failure_and_then_the_summary() {
     let file = bench.file("job.yaml", &indexed("bars", 3, "  backoffLimitPerIndex: 0", script));
     let mut command = bench.command(&["--parallelism", "1", &file]);
     command.env("TERM", "xterm");
-    let (code, shown) = on_a_terminal(command, 130);
+    let (code, shown) = on_a_terminal(command, 150, Vec::new());
     assert_eq!(code, Some(1));
     for text in [
         "bars [",
@@ -30,6 +31,34 @@ fn a_terminal_shows_a_bar_and_the_latest_failure_and_then_the_summary() {
         "  completed  2 of 3: 0,2\r\n",
     ] {
         assert!(shown.contains(text), "{text:?}: {shown:?}");
+    }
+}
+
+#[test]
+fn a_usual_terminal_shows_all_counts_the_rate_and_the_time_left_and_a_wider_one_more_words() {
+    let bench = Bench::new();
+    let gate = bench.path("gate");
+    let script = format!(
+        "case $JOB_COMPLETION_INDEX in 0) sleep 1;; 1) exit 1;; 2) until test -e {gate}; do sleep \
+         0.1; done;; esac"
+    );
+    let file = bench.file("job.yaml", &indexed("bars", 4, "  backoffLimitPerIndex: 0", &script));
+    let mut command = bench.command(&["--parallelism", "1", "--timeout", "120s", &file]);
+    command.env("TERM", "xterm");
+    let few = "1/4, 1 failed, 1 run, 1 wait, ";
+    let more = "1 of 4 done, 1 index failed, 1 running, 1 waiting, ";
+    let steps: Vec<Step> = vec![
+        (few, Box::new(|terminal| resize(terminal, 150))),
+        (more, Box::new(move |_| std::fs::write(&gate, "").expect("it is ours"))),
+    ];
+    let (code, shown) = on_a_terminal(command, 80, steps);
+    assert_eq!(code, Some(1), "{shown:?}");
+    assert!(shown.contains("bars ["), "{shown:?}");
+    for form in [few, more] {
+        let told = shown.split(form).nth(1).unwrap_or_else(|| panic!("{form:?}: {shown:?}"));
+        let (rate, told) = told.split_once(", ").expect("a rate comes first");
+        assert!(rate.ends_with("/s") || rate.ends_with("/min"), "{rate:?}: {shown:?}");
+        assert!(told.split(',').next().is_some_and(|it| it.ends_with(" left")), "{shown:?}");
     }
 }
 
@@ -47,7 +76,7 @@ fn a_terminal_without_movements_or_colours_is_sent_none() {
     for variables in rows {
         let mut command = bench.command(&[&file]);
         command.envs(variables.iter().copied());
-        let (code, shown) = on_a_terminal(command, 80);
+        let (code, shown) = on_a_terminal(command, 80, Vec::new());
         assert_eq!(code, Some(1), "{variables:?}: {shown:?}");
         assert!(shown.contains("plain: Failed after "), "{variables:?}: {shown:?}");
         assert!(!shown.contains('\u{1b}'), "{variables:?}: {shown:?}");
@@ -65,21 +94,29 @@ fn long_names_that_differ_at_their_end_are_told_apart() {
     let file = bench.file("job.yaml", &jobs.join("---\n"));
     let mut command = bench.command(&[&file]);
     command.env("TERM", "xterm");
-    let (code, shown) = on_a_terminal(command, 80);
+    let (code, shown) = on_a_terminal(command, 80, Vec::new());
     assert_eq!(code, Some(0), "{shown:?}");
-    for bar in ["nightly-tr…el-fold-1 [", "nightly-tr…el-fold-2 ["] {
+    for bar in ["night…old-1 [", "night…old-2 ["] {
         assert!(shown.contains(bar), "{bar}: {shown:?}");
     }
 }
 
-/// Runs it with a terminal of so many columns as its standard error: how it ended, and what it
-/// has sent there. Nothing is known of the terminal but what the command says.
-fn on_a_terminal(mut command: Command, columns: u16) -> (Option<i32>, String) {
+/// What is done to a terminal once this text has been shown.
+type Step = (&'static str, Box<dyn FnOnce(&File)>);
+
+fn resize(terminal: impl AsFd, columns: u16) {
+    let size = Winsize { ws_row: 24, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+    tcsetwinsize(terminal, size).expect("it is ours");
+}
+
+/// Runs it with a terminal of so many columns as its standard error, and takes these steps one after
+/// the other: how it ended, and what it has sent there. Nothing is known of the terminal but what the
+/// command says.
+fn on_a_terminal(mut command: Command, columns: u16, steps: Vec<Step>) -> (Option<i32>, String) {
     let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("there are terminals");
     grantpt(&master).expect("it is ours");
     unlockpt(&master).expect("it is ours");
-    let size = Winsize { ws_row: 24, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
-    tcsetwinsize(&master, size).expect("it is ours");
+    resize(&master, columns);
     let name = ptsname(&master, Vec::new()).expect("it has one");
     let path = Path::new(std::ffi::OsStr::from_bytes(name.to_bytes()));
     let terminal = File::options().read(true).write(true).open(path).expect("it is ours");
@@ -93,8 +130,13 @@ fn on_a_terminal(mut command: Command, columns: u16) -> (Option<i32>, String) {
     drop(command);
     let (mut shown, mut piece) = (Vec::new(), [0; 4096]);
     let mut master = File::from(master);
+    let mut steps = steps.into_iter().peekable();
     while let Ok(count @ 1..) = master.read(&mut piece) {
         shown.extend_from_slice(&piece[..count]);
+        let text = String::from_utf8_lossy(&shown);
+        if let Some((_, take)) = steps.next_if(|(awaited, _)| text.contains(awaited)) {
+            take(&master);
+        }
     }
     let code = child.wait().expect("it ends").code();
     (code, String::from_utf8_lossy(&shown).into_owned())

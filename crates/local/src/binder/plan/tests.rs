@@ -22,6 +22,8 @@ impl Bench {
             bench.plan.see_node(node(name, cpu, *pods));
         }
         bench.plan.complete_nodes();
+        bench.plan.begin_jobs();
+        bench.plan.complete_jobs();
         bench.plan.begin_pods();
         bench.plan.complete_pods(start);
         bench
@@ -80,6 +82,12 @@ fn owned(name: &str, owner: &str, created: &str) -> Value {
     pod
 }
 
+fn job(name: &str, created: &str) -> ObjectMeta {
+    let meta =
+        json!({"name": name, "uid": name, "resourceVersion": "1", "creationTimestamp": created});
+    serde_json::from_value(meta).expect("metadata")
+}
+
 fn on(mut pod: Value, node: &str) -> Value {
     pod["spec"]["nodeName"] = json!(node);
     pod
@@ -104,6 +112,9 @@ fn nothing_is_bound_before_everything_is_known() {
     plan.complete_pods(start);
     assert_eq!(plan.next(), None, "the room is taken");
     plan.pod_gone(&sight(pod("x", "1")).metadata);
+    assert_eq!(plan.next(), None, "an older Job may have Pods");
+    plan.begin_jobs();
+    plan.complete_jobs();
     assert_eq!(plan.next().map(|bind| bind.key.name), Some("waiting".into()));
 }
 
@@ -161,6 +172,53 @@ fn an_owner_is_as_old_as_its_oldest_pod_on_a_list() {
     assert!(bench.binds().is_empty());
     bench.plan.complete_pods(bench.start);
     assert_eq!(bench.binds(), ["a-new a", "m-young a"]);
+}
+
+#[test]
+fn the_pods_of_the_job_that_was_created_first_go_first_whenever_they_come() {
+    let mut bench = Bench::new(&[]);
+    bench.plan.see_job(&job("old", "2026-01-01T00:00:01Z"));
+    bench.plan.see_job(&job("young", "2026-01-01T00:00:02Z"));
+    // The old one is resumed when the other is at work.
+    bench.see(owned("young-0", "young", "2026-01-01T00:00:03Z"));
+    bench.see(owned("old-0", "old", "2026-01-01T00:00:04Z"));
+    // All its Pods are gone for a while.
+    bench.gone("old-0");
+    bench.see(owned("old-1", "old", "2026-01-01T00:00:05Z"));
+    // What a Job has is taken over from another that is older.
+    bench.see(owned("young-1", "young", "2026-01-01T00:00:00Z"));
+    bench.plan.job_gone(&job("young", "2026-01-01T00:00:02Z"));
+    bench.see(owned("other-0", "other", "2026-01-01T00:00:03Z"));
+    bench.plan.see_node(node("a", "100", 100));
+    assert_eq!(bench.binds(), ["old-1 a", "young-1 a", "young-0 a", "other-0 a"]);
+}
+
+#[test]
+fn a_job_that_is_told_after_its_pods_gives_them_their_place() {
+    let mut bench = Bench::new(&[("a", "1", 100)]);
+    bench.see(on(pod("there", "1"), "a"));
+    bench.see(owned("young-0", "young", "2026-01-01T00:00:03Z"));
+    bench.see(owned("old-0", "old", "2026-01-01T00:00:04Z"));
+    assert!(bench.binds().is_empty());
+    bench.plan.see_job(&job("old", "2026-01-01T00:00:01Z"));
+    bench.plan.see_job(&job("young", "2026-01-01T00:00:02Z"));
+    assert!(bench.binds().is_empty());
+    bench.gone("there");
+    assert_eq!(bench.binds(), ["old-0 a"]);
+    bench.gone("old-0");
+    assert_eq!(bench.binds(), ["young-0 a"]);
+    // After a restart nothing is known of the Pods that an older Job had.
+    let mut again = Bench::new(&[("a", "1", 100)]);
+    again.plan.begin_jobs();
+    again.plan.begin_pods();
+    again.see(owned("a-young", "young", "2026-01-01T00:00:03Z"));
+    again.see(owned("z-old", "old", "2026-01-01T00:00:04Z"));
+    again.plan.complete_pods(again.start);
+    again.plan.see_job(&job("young", "2026-01-01T00:00:02Z"));
+    again.plan.see_job(&job("old", "2026-01-01T00:00:01Z"));
+    assert!(again.binds().is_empty());
+    again.plan.complete_jobs();
+    assert_eq!(again.binds(), ["z-old a"]);
 }
 
 #[test]

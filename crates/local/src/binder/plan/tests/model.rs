@@ -21,6 +21,8 @@ enum Step {
     List,
     /// A node has another size, or goes.
     Node(usize, Option<i64>),
+    /// An owner is told to be a Job, or that Job to be gone.
+    Job(u8, bool),
     /// Up to so many Pods are bound.
     Bind(usize),
 }
@@ -36,6 +38,7 @@ fn step() -> impl Strategy<Value = Step> {
         3 => (index(), any::<bool>()).prop_map(|(index, made)| Step::Settle(index, made)),
         1 => Just(Step::List),
         1 => (0..2_usize, prop::option::of(0..6_i64)).prop_map(|(node, cpu)| Step::Node(node, cpu)),
+        2 => (0..2_u8, any::<bool>()).prop_map(|(owner, is_there)| Step::Job(owner, is_there)),
         4 => (1..4_usize).prop_map(Step::Bind),
     ]
 }
@@ -65,8 +68,9 @@ struct Model {
     start: Instant,
     cases: Vec<Case>,
     count: usize,
-    /// The first Pod of each owner that was seen while it had no others.
-    ranks: HashMap<u8, usize>,
+    /// The first Pod of each owner that was seen while it had no others, or how old its Job is.
+    ranks: HashMap<u8, i64>,
+    jobs: HashSet<u8>,
     sizes: [Option<i64>; 2],
 }
 
@@ -74,8 +78,8 @@ impl Model {
     fn new() -> Self {
         let start = Instant::now();
         let plan = Bench::new(&[("a", "4", PODS_OF_A_NODE), ("b", "3", PODS_OF_A_NODE)]).plan;
-        let (cases, ranks) = (Vec::new(), HashMap::new());
-        Model { plan, start, cases, count: 0, ranks, sizes: [Some(4), Some(3)] }
+        let (cases, ranks, jobs) = (Vec::new(), HashMap::new(), HashSet::new());
+        Model { plan, start, cases, count: 0, ranks, jobs, sizes: [Some(4), Some(3)] }
     }
 
     fn sight(&self, case: &Case) -> PodSight {
@@ -112,7 +116,9 @@ impl Model {
                 let number = self.count;
                 self.count += 1;
                 if let Some(owner) = owner {
-                    self.ranks.entry(owner).or_insert(number);
+                    let is_job = self.jobs.contains(&owner);
+                    let rank = if is_job { job_rank(owner) } else { number as i64 };
+                    self.ranks.entry(owner).or_insert(rank);
                 }
                 self.cases.push(Case { number, cpu, priority, owner, at: At::Waiting });
                 self.tell(self.cases.len() - 1);
@@ -162,6 +168,19 @@ impl Model {
                     None => self.plan.node_gone(&node.metadata),
                 }
             }
+            Step::Job(owner, is_there) => {
+                // The second is older than the first.
+                let meta =
+                    job(&format!("owner {owner}"), &format!("2025-01-0{}T00:00:00Z", 2 - owner));
+                if is_there {
+                    self.plan.see_job(&meta);
+                    self.ranks.entry(owner).and_modify(|rank| *rank = job_rank(owner));
+                    self.jobs.insert(owner);
+                } else {
+                    self.plan.job_gone(&meta);
+                    self.jobs.remove(&owner);
+                }
+            }
             Step::Bind(most) => (0..most).for_each(|_| self.bind()),
         }
     }
@@ -187,7 +206,7 @@ impl Model {
         let fitting = self.cases.iter().enumerate().filter(|(_, case)| {
             case.at == At::Waiting && (0..2).any(|number| self.fits(case, number))
         });
-        let rank = |case: &Case| case.owner.map_or(case.number, |owner| self.ranks[&owner]);
+        let rank = |case: &Case| case.owner.map_or(case.number as i64, |owner| self.ranks[&owner]);
         let first = fitting.min_by_key(|(_, case)| (-case.priority, rank(case), case.number));
         let first = first.map(|(place, _)| place);
         let bind = self.plan.next();
@@ -199,6 +218,11 @@ impl Model {
         assert!(self.fits(&self.cases[place], number), "{bind:?} is too much");
         self.cases[place].at = At::Binding(bind);
     }
+}
+
+/// Jobs are older than all Pods.
+fn job_rank(owner: u8) -> i64 {
+    -1 - i64::from(owner)
 }
 
 proptest! {
