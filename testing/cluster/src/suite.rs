@@ -7,7 +7,8 @@ use crate::report::Report;
 use crate::stint::Build;
 use crate::theatre::Theatre;
 use crate::{
-    coexistence, dashboard, faults, foreign, manifests, moving, plays, random, rights, unwatched,
+    coexistence, dashboard, faults, foreign, gates, installed, manifests, moving, plays, random,
+    rights, unwatched,
 };
 
 /// What is run, and how.
@@ -51,7 +52,9 @@ impl Suite {
     async fn run_others(&self, report: &mut Report) -> Result<(), ClusterError> {
         manifests::run(self, report).await?;
         dashboard::run(self, report).await?;
+        installed::run(self, report).await?;
         rights::run(self, report).await?;
+        gates::run(self, report).await?;
         moving::run(self, report).await?;
         faults::run(self, report).await?;
         foreign::run(self, report).await?;
@@ -86,6 +89,8 @@ pub fn names() -> Vec<String> {
         moving::names(),
         rights::names(),
         manifests::names(),
+        installed::names(),
+        gates::names(),
         dashboard::names(),
     ];
     names.into_iter().flatten().collect()

@@ -187,6 +187,9 @@ impl Play {
             60..69 => Step::Suspend,
             69..79 => Step::Scale { parallelism: dice.below(6) },
             79..87 => Step::Resize { completions: dice.between(1, 7) },
+            87..90 if self.model.counts_per_index() && dice.percent(60) => {
+                Step::MaxFailedIndexes { most: dice.below(3) }
+            }
             87..90 => Step::BackoffLimit { limit: dice.below(5) },
             90..92 => Step::Deadline,
             92..94 => Step::Ttl { seconds: dice.below(2) },
@@ -324,6 +327,7 @@ mod tests {
             "Evict",
             "Finish",
             "Label",
+            "MaxFailedIndexes",
             "Relabel",
             "Release",
             "Resize",

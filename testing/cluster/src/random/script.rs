@@ -57,6 +57,11 @@ impl Script {
         name(self.seed)
     }
 
+    /// Whether the Job names its controller where that is not the built-in one.
+    pub(crate) fn names_its_manager(&self) -> bool {
+        self.seed % 2 == 1
+    }
+
     /// How many Pods the Job leaves behind, if it is deleted so that it does.
     pub(crate) fn orphans(&self) -> Option<usize> {
         let is_orphaning = |turn: &&Turn| match &turn.step {
