@@ -194,10 +194,13 @@ impl Play {
             90..92 => Step::Deadline,
             92..94 => Step::Ttl { seconds: dice.below(2) },
             94..96 => Step::Label,
-            96..99 => self.template(),
+            96..98 => self.template(),
             _ => Step::Delete {
-                propagation: dice
-                    .pick(&[PropagationPolicy::Background, PropagationPolicy::Foreground]),
+                propagation: dice.pick(&[
+                    PropagationPolicy::Background,
+                    PropagationPolicy::Foreground,
+                    PropagationPolicy::Orphan,
+                ]),
             },
         };
         Some(step)
@@ -340,6 +343,21 @@ mod tests {
         ];
         for word in expected {
             assert!(seen.contains(word), "{word} never occurs: {seen:?}");
+        }
+    }
+
+    #[test]
+    fn jobs_are_deleted_in_each_way_also_where_nothing_is_open() {
+        let scripts = (0..COUNT).map(|seed| generate(seed, newest()));
+        let full = scripts.filter(|script| script.scope == Scope::Full);
+        let turns: Vec<Turn> = full.flat_map(|script| script.turns).collect();
+        for way in ["Background", "Foreground", "Orphan"] {
+            let is_meant = |turn: &&Turn| match &turn.step {
+                Step::Delete { propagation } => format!("{propagation:?}") == way,
+                _ => false,
+            };
+            let count = turns.iter().filter(is_meant).count();
+            assert!(count >= 10, "{way}: {count}");
         }
     }
 
