@@ -52,8 +52,14 @@ const BUSY_REPEATS: u32 = 4;
 /// The longest sleep, in case the clock of this machine is set.
 const LONGEST_SLEEP: Duration = Duration::from_secs(30);
 
-/// How long the calls under way may take to end when the controller is stopped.
-const FAREWELL: Duration = Duration::from_secs(5);
+/// How long the calls under way may take to end when the controller is stopped. Almost all take
+/// milliseconds; one that hangs must not keep the Lease from the next replica, which is to go on
+/// within two seconds. What is given up may still arrive: `term` says why that is harmless.
+const FAREWELL: Duration = Duration::from_secs(1);
+
+/// After how long without a status from the built-in controller it is no longer said to run beside
+/// this one: it writes at every step of a Job, and the alert of docs/kubernetes.md looks back as far.
+const RIVAL_QUIET: Duration = Duration::from_secs(600);
 
 /// The name under which another controller is in the way.
 const RIVAL: &str = "kube-controller-manager";
@@ -131,11 +137,18 @@ impl Controller {
                 core.finish_calls().await;
                 break;
             }
-            self.health.rests();
+            self.rest();
         }
-        self.health.rests();
+        self.rest();
         drop(stop);
         elected.join_next().await;
+    }
+
+    /// Nothing is run any more, and so there is nothing to tell of it.
+    fn rest(&self) {
+        self.health.rests();
+        self.health.resolved(RIVAL);
+        self.metrics.rests();
     }
 }
 
@@ -148,6 +161,8 @@ struct Core {
     health: Health,
     /// Whether somebody else does the same, where that can be.
     rival: Option<Rival>,
+    /// When it was last seen to do so.
+    rival_seen: Option<Instant>,
     clock: Clock,
     scopes: Vec<Option<String>>,
     jobs: mpsc::Receiver<(usize, News<SeenJob>)>,
@@ -252,6 +267,7 @@ impl Core {
             metrics,
             health,
             rival: (config.manages == ManagedBy::BuiltIn).then(Rival::default),
+            rival_seen: None,
             clock: config.clock.clone(),
             has_pods: vec![false; scopes.len()],
             lists_missing: 2 * scopes.len(),
@@ -288,6 +304,7 @@ impl Core {
                 self.dispatch.limit(),
             );
             self.metrics.set_held(self.router.jobs_held(), self.router.pods_held());
+            self.forget_rival();
             self.health.turned(self.lists_missing);
             let nap = self.nap();
             tokio::select! {
@@ -359,6 +376,7 @@ impl Core {
             return;
         };
         self.metrics.rival_wrote();
+        self.rival_seen = Some(Instant::now());
         let why = "the built-in Job controller runs beside this one, which is there to replace it: \
                    start kube-controller-manager with --controllers=*,-job-controller, or let this \
                    one run only the Jobs that name it in spec.managedBy";
@@ -368,6 +386,16 @@ impl Core {
                 job,
                 "kube-controller-manager has just written the status of this Job: {why}"
             );
+        }
+    }
+
+    /// Takes back that the built-in controller runs the same Jobs, once it has been quiet for long.
+    fn forget_rival(&mut self) {
+        if self.rival_seen.take_if(|seen| seen.elapsed() >= RIVAL_QUIET).is_some()
+            && self.health.resolved(RIVAL)
+        {
+            let minutes = RIVAL_QUIET.as_secs() / 60;
+            tracing::info!("kube-controller-manager has written no status for {minutes} minutes");
         }
     }
 
@@ -571,5 +599,58 @@ fn manner(kind: &OpKind) -> (Lane, Verb) {
         OpKind::LookUpJob | OpKind::LookUpPod(_) => (Lane::First, Verb::Get),
         OpKind::LookUpPods => (Lane::First, Verb::List),
         OpKind::EmitEvent(_) | OpKind::Record(_) => (Lane::Event, Verb::Event),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+    use std::future::{Pending, pending};
+    use std::task::{Context, Poll};
+
+    use http::{Request, Response};
+    use kube::client::Body;
+    use tower_service::Service;
+
+    use super::*;
+    use crate::feed::Change;
+    use crate::rival::BUILT_IN;
+    use crate::rival::tests::job;
+
+    /// A server that never answers.
+    #[derive(Clone)]
+    struct Silent;
+
+    impl Service<Request<Body>> for Silent {
+        type Response = Response<Body>;
+        type Error = Infallible;
+        type Future = Pending<Result<Response<Body>, Infallible>>;
+
+        fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+            Poll::Ready(Ok(()))
+        }
+
+        fn call(&mut self, _: Request<Body>) -> Self::Future {
+            pending()
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_built_in_controller_runs_beside_this_one_until_it_has_been_quiet_for_long() {
+        let controller = Controller::new(Client::new(Silent, "default"), Config::default());
+        let health = controller.health();
+        let mut core = Core::new(&controller, Term::for_ever());
+        let news = core.jobs_sender.clone();
+        let mut running = JoinSet::new();
+        running.spawn(async move { core.run().await });
+        let says = || health.ready().unwrap_or_else(|text| text).contains(RIVAL);
+        for second in 1..3 {
+            let written = Change::Seen(job(BUILT_IN, "status", second));
+            news.send((0, News::Changes(vec![written]))).await.expect("it listens");
+            tokio::time::sleep(RIVAL_QUIET - LONGEST_SLEEP).await;
+            assert!(says());
+        }
+        tokio::time::sleep(2 * LONGEST_SLEEP).await;
+        assert!(!says());
     }
 }

@@ -383,7 +383,41 @@ impl Election {
 
     /// Gives it back, so that the next one need not wait.
     async fn release(&mut self) {
-        let Some(Seen { mut lease, .. }) = self.seen.take() else { return };
+        let why = match tokio::time::timeout(RELEASE_TIME, self.try_release()).await {
+            Ok(Ok(true)) => return tracing::info!("the lease is given back"),
+            Ok(Ok(false)) => return tracing::info!("the lease is not ours to give back"),
+            Ok(Err(error)) => told(&error),
+            Err(_) => NO_ANSWER.to_owned(),
+        };
+        tracing::warn!(why, "the lease was not given back; it runs out");
+    }
+
+    /// Whether there was something to give back. It may have changed since it was seen: a renewal was
+    /// on its way when we were stopped, or somebody has put a label on it.
+    async fn try_release(&mut self) -> Result<bool, kube::Error> {
+        loop {
+            let lease = match self.seen.take() {
+                Some(seen) => seen.lease,
+                None => match self.leases.get_opt(&self.config.name).await? {
+                    Some(lease) => lease,
+                    None => return Ok(false),
+                },
+            };
+            let holder = lease.spec.as_ref().and_then(|spec| spec.holder_identity.as_deref());
+            if holder != Some(&self.config.identity) {
+                return Ok(false);
+            }
+            let options = PostParams::default();
+            match self.leases.replace(&self.config.name, &options, &self.released(lease)).await {
+                Ok(_) => return Ok(true),
+                Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// The Lease as it is when nobody has it.
+    fn released(&self, mut lease: Lease) -> Lease {
         let now = MicroTime(self.config.clock.now());
         let transitions = lease.spec.take().and_then(|spec| spec.lease_transitions);
         lease.spec = Some(LeaseSpec {
@@ -394,15 +428,7 @@ impl Election {
             lease_transitions: transitions,
             ..LeaseSpec::default()
         });
-        let options = PostParams::default();
-        let released = self.leases.replace(&self.config.name, &options, &lease);
-        match tokio::time::timeout(RELEASE_TIME, released).await {
-            Ok(Ok(_)) => tracing::info!("the lease is given back"),
-            Ok(Err(error)) => {
-                tracing::warn!(why = told(&error), "the lease was not given back; it runs out");
-            }
-            Err(_) => tracing::warn!(why = NO_ANSWER, "the lease was not given back; it runs out"),
-        }
+        lease
     }
 
     fn complain(&self, why: &str) {

@@ -215,6 +215,12 @@ impl Metrics {
         self.inner.pods_held.set(pods as u64);
     }
 
+    /// Nothing is run any more: there are no Jobs, Pods and calls to speak of.
+    pub(crate) fn rests(&self) {
+        self.set_depths(0, 0, 0);
+        self.set_held(0, 0);
+    }
+
     /// Adds what a ledger has counted.
     pub(crate) fn record(&self, completion_mode: &'static str, metric: Metric) {
         let inner = &self.inner;

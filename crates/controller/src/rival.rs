@@ -16,7 +16,7 @@ use crate::feed::{Change, News};
 use crate::job::SeenJob;
 
 /// Who the built-in controller is in managedFields.
-const BUILT_IN: &str = "kube-controller-manager";
+pub(crate) const BUILT_IN: &str = "kube-controller-manager";
 
 /// When the built-in controller last wrote the status of each Job.
 #[derive(Debug, Default)]
@@ -68,12 +68,13 @@ pub(crate) fn wrote(job: &Job) -> Option<Timestamp> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use serde_json::json;
 
     use super::*;
 
-    fn job(manager: &str, subresource: &str, second: u8) -> SeenJob {
+    /// A Job that somebody wrote at a second of a minute.
+    pub(crate) fn job(manager: &str, subresource: &str, second: u8) -> SeenJob {
         let entry = json!({
             "manager": manager, "operation": "Update", "apiVersion": "batch/v1",
             "fieldsType": "FieldsV1", "fieldsV1": {}, "subresource": subresource,

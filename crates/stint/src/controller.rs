@@ -14,7 +14,6 @@ mod settings;
 
 use std::env;
 use std::io::{self, IsTerminal, Write};
-use std::net::SocketAddr;
 use std::process::ExitCode;
 
 use stint_api::view::ManagedBy;
@@ -70,8 +69,8 @@ pub(crate) fn run(args: ControllerArgs) -> ExitCode {
 enum ControllerError {
     #[error(transparent)]
     Cluster(#[from] ClusterError),
-    #[error("cannot listen on {address}: {source}; choose another address with --listen, or off")]
-    Listen { address: SocketAddr, source: io::Error },
+    #[error("cannot listen on {place}: {source}; choose another address with --listen, or off")]
+    Listen { place: Listen, source: io::Error },
     #[error("cannot start: {0}")]
     Runtime(#[source] io::Error),
 }
@@ -98,13 +97,9 @@ async fn work_here(settings: Settings, ending: &Ending) -> Result<(), Controller
     // Before anything else, so that nothing is stopped half-way.
     let signals = Signals::new().map_err(ControllerError::Runtime)?;
     let Cluster { client, url } = cluster::find(&settings).await?;
-    let listener = match settings.listen {
-        Listen::Off => None,
-        Listen::At(address) => {
-            let bound = TcpListener::bind(address).await;
-            Some(bound.map_err(|source| ControllerError::Listen { address, source })?)
-        }
-    };
+    let place = settings.listen;
+    let listener = probes::listen(place).await;
+    let listener = listener.map_err(|source| ControllerError::Listen { place, source })?;
     greet(&settings, &url, listener.as_ref());
     let controller = Controller::new(client.clone(), settings.controller.clone());
     let (health, metrics) = (controller.health(), controller.metrics());

@@ -1,6 +1,7 @@
 //! What can be said to `stint controller`. The same can be said in the environment and in a
 //! file (`controller::settings`), so that nothing here has a default of clap's.
 
+use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -119,7 +120,7 @@ pub(crate) struct ControllerArgs {
     #[arg(long, value_name = "GATES", value_parser = read_gates, help_heading = "How Jobs are run")]
     pub(crate) feature_gates: Option<Gates>,
 
-    /// The address of /healthz, /readyz and /metrics, or off [default: 0.0.0.0:8080]
+    /// The address of /healthz, /readyz and /metrics, or off [default: :8080, on all addresses]
     #[arg(long, value_name = "ADDRESS", value_parser = read_listen)]
     pub(crate) listen: Option<Listen>,
 
@@ -157,6 +158,19 @@ pub(crate) enum Listen {
     Off,
     /// At an address.
     At(SocketAddr),
+    /// At this port of all addresses, IPv6 and IPv4.
+    Anywhere(u16),
+}
+
+impl fmt::Display for Listen {
+    /// As it can be given.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Listen::Off => f.write_str("off"),
+            Listen::At(address) => address.fmt(f),
+            Listen::Anywhere(port) => write!(f, ":{port}"),
+        }
+    }
 }
 
 /// Gates, and how they were written.
@@ -167,11 +181,14 @@ pub(crate) struct Gates {
 }
 
 fn read_listen(text: &str) -> Result<Listen, String> {
-    let full = if text.starts_with(':') { format!("0.0.0.0{text}") } else { text.to_owned() };
-    match full.parse() {
-        _ if text == "off" => Ok(Listen::Off),
-        Ok(address) => Ok(Listen::At(address)),
-        Err(_) => Err("give an address and a port, such as 0.0.0.0:8080, or off".to_owned()),
+    let port = text.strip_prefix(':').and_then(|port| port.parse().ok());
+    match (text, port, text.parse()) {
+        ("off", ..) => Ok(Listen::Off),
+        (_, Some(port), _) => Ok(Listen::Anywhere(port)),
+        (_, None, Ok(address)) => Ok(Listen::At(address)),
+        (_, None, Err(_)) => {
+            Err("give a port, such as :8080, an address with one, or off".to_owned())
+        }
     }
 }
 
@@ -196,9 +213,14 @@ mod tests {
     fn where_to_listen_is_an_address_a_port_or_nowhere() {
         assert_eq!(read_listen("off"), Ok(Listen::Off));
         let at = |text: &str| Listen::At(text.parse().expect("an address"));
-        assert_eq!(read_listen(":9090"), Ok(at("0.0.0.0:9090")));
+        assert_eq!(read_listen(":9090"), Ok(Listen::Anywhere(9090)));
+        assert_eq!(read_listen("0.0.0.0:9090"), Ok(at("0.0.0.0:9090")));
         assert_eq!(read_listen("[::1]:0"), Ok(at("[::1]:0")));
-        for text in ["", "8080", "localhost", "0.0.0.0"] {
+        for text in ["off", ":9090", "127.0.0.1:1", "[::]:8080"] {
+            let read = read_listen(text).expect("it can be given");
+            assert_eq!(read.to_string(), text);
+        }
+        for text in ["", ":", ":x", "8080", "localhost", "0.0.0.0"] {
             assert!(read_listen(text).is_err(), "{text}");
         }
     }

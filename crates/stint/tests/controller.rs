@@ -111,11 +111,6 @@ fn jobs_that_name_it_are_run_and_a_standby_takes_over_at_once() {
     eventually("it stands by", || second.is_ready("standby"));
     kubectl.give(&JOB.replace("NAME", "one"), "create -f -");
     kubectl.run("wait --for=condition=complete --timeout=60s job/one");
-    let job = kubectl.json("get job one --show-managed-fields");
-    let managers = job["metadata"]["managedFields"].as_array().cloned().unwrap_or_default();
-    let is_ours =
-        |it: &serde_json::Value| it["manager"] == "stint" && it["subresource"] == "status";
-    assert!(managers.is_empty() || managers.iter().any(is_ours), "{managers:?}");
 
     let (code, metrics) = first.get("/metrics");
     assert_eq!(code, 200);
@@ -178,6 +173,36 @@ fn a_server_that_is_away_is_waited_for_and_named() {
     assert!(body.contains("Connection refused"), "{body}");
     assert_eq!(running.get("/healthz").0, 200);
     assert_eq!(running.stop().code(), Some(0));
+}
+
+#[test]
+fn a_kubeconfig_of_the_environment_goes_before_the_service_account_and_has_contexts() {
+    let server = Server::in_memory();
+    let start = |name: &str, arguments: &[&str]| {
+        let log = server.folder().join(format!("{name}.log"));
+        let mut command = controller(&["--listen", "127.0.0.1:0"]);
+        command.args(arguments).env("KUBECONFIG", server.kubeconfig());
+        // As in a Pod, whose API server is another one.
+        command.env("KUBERNETES_SERVICE_HOST", "127.0.0.1").env("KUBERNETES_SERVICE_PORT", "1");
+        command.stderr(File::create(&log).expect("a log"));
+        Controller { child: command.spawn().expect("the binary starts"), log }
+    };
+    let plain = start("plain", &["--leader-elect=false"]);
+    eventually("it leads", || plain.is_ready("leading"));
+    assert_eq!(plain.stop().code(), Some(0));
+    let mut other = start("other", &["--context", "nowhere"]);
+    assert_eq!(other.child.wait().expect("it ends").code(), Some(2));
+    assert!(other.said().contains("nowhere"), "{}", other.said());
+}
+
+#[test]
+fn a_context_is_refused_where_there_is_no_kubeconfig() {
+    let mut command = controller(&["--context", "mine"]);
+    command.env("KUBERNETES_SERVICE_HOST", "127.0.0.1").env("KUBERNETES_SERVICE_PORT", "1");
+    let ended = ended(command);
+    let said = text(&ended.stderr);
+    assert_eq!(ended.status.code(), Some(2), "{said}");
+    assert!(said.contains("no context \"mine\"") && said.contains("--kubeconfig"), "{said}");
 }
 
 #[test]

@@ -20,6 +20,10 @@ pub struct Call {
     pub name: String,
     /// The status code of the answer.
     pub code: u16,
+    /// Which program it was, by its own words.
+    pub agent: String,
+    /// The object as it was answered, or else as it was asked for, where either is noted.
+    pub object: Value,
     is_write: bool,
 }
 
@@ -28,9 +32,13 @@ pub struct Call {
 struct Entry {
     user: Who,
     verb: String,
+    #[serde(default)]
+    user_agent: String,
     object_ref: Target,
     #[serde(default)]
     request_object: Value,
+    #[serde(default)]
+    response_object: Value,
     #[serde(default)]
     response_status: Status,
 }
@@ -70,7 +78,8 @@ pub fn calls(folder: &Path) -> io::Result<Vec<Call>> {
     let call = |line: &str| {
         let entry: Entry = serde_json::from_str(line)?;
         let metadata = &entry.request_object["metadata"];
-        let in_body = [&metadata["name"], &metadata["generateName"]];
+        let answered = &entry.response_object["metadata"]["name"];
+        let in_body = [answered, &metadata["name"], &metadata["generateName"]];
         let name = in_body.into_iter().filter_map(Value::as_str).find(|name| !name.is_empty());
         let slash = if entry.object_ref.subresource.is_empty() { "" } else { "/" };
         let Target { resource, subresource, name: of_path } = entry.object_ref;
@@ -78,7 +87,12 @@ pub fn calls(folder: &Path) -> io::Result<Vec<Call>> {
         let what = format!("{} {resource}{slash}{subresource}", entry.verb);
         let is_write = !matches!(&*entry.verb, "get" | "list" | "watch");
         let code = entry.response_status.code;
-        Ok(Call { user: entry.user.username, what, name, code, is_write })
+        let (user, agent) = (entry.user.username, entry.user_agent);
+        let object = match entry.response_object {
+            Value::Null => entry.request_object,
+            answer => answer,
+        };
+        Ok(Call { user, what, name, code, agent, object, is_write })
     };
     whole.lines().map(call).collect()
 }

@@ -33,24 +33,28 @@ async fn install_roles(admin: &Client) -> Result<(), ClusterError> {
         apply::<Namespace>(&Api::all(admin.clone()), &namespace).await?;
     }
     for overlay in ["managed-by", "replace-builtin"] {
-        for object in deployed::kustomized(&format!("overlays/{overlay}")).await? {
-            let kind = object["kind"].as_str().unwrap_or_default();
-            let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default().to_owned();
-            let admin = admin.clone();
-            match kind {
-                "ServiceAccount" => {
-                    apply::<ServiceAccount>(&Api::namespaced(admin, &namespace), &object).await?;
-                }
-                "ClusterRole" => apply::<ClusterRole>(&Api::all(admin), &object).await?,
-                "ClusterRoleBinding" => {
-                    apply::<ClusterRoleBinding>(&Api::all(admin), &object).await?;
-                }
-                "Role" => apply::<Role>(&Api::namespaced(admin, &namespace), &object).await?,
-                "RoleBinding" => {
-                    apply::<RoleBinding>(&Api::namespaced(admin, &namespace), &object).await?;
-                }
-                _ => {}
+        install(admin, &deployed::kustomized(&format!("overlays/{overlay}")).await?).await?;
+    }
+    Ok(())
+}
+
+/// Installs those of some objects that say who may do what: service accounts, roles and bindings.
+pub(crate) async fn install(admin: &Client, objects: &[Value]) -> Result<(), ClusterError> {
+    for object in objects {
+        let kind = object["kind"].as_str().unwrap_or_default();
+        let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default().to_owned();
+        let admin = admin.clone();
+        match kind {
+            "ServiceAccount" => {
+                apply::<ServiceAccount>(&Api::namespaced(admin, &namespace), object).await?;
             }
+            "ClusterRole" => apply::<ClusterRole>(&Api::all(admin), object).await?,
+            "ClusterRoleBinding" => apply::<ClusterRoleBinding>(&Api::all(admin), object).await?,
+            "Role" => apply::<Role>(&Api::namespaced(admin, &namespace), object).await?,
+            "RoleBinding" => {
+                apply::<RoleBinding>(&Api::namespaced(admin, &namespace), object).await?;
+            }
+            _ => {}
         }
     }
     Ok(())

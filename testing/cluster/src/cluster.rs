@@ -214,6 +214,7 @@ impl Cluster {
     pub async fn start_manager(&mut self, which: Manager) -> Result<(), ClusterError> {
         self.stop_manager().await;
         let kubeconfig = self.kubeconfig(&User::manager())?;
+        let program = self.by_its_name(&self.programs.manager, "kube-controller-manager")?;
         for start in 1.. {
             let port = free_port();
             let mut arguments = flags::manager(which, port, &kubeconfig);
@@ -221,7 +222,7 @@ impl Cluster {
             arguments.extend(flags::manager_keys(&self.token_key, self.authority.certificate()));
             arguments.extend(self.options.manager_flags.iter().cloned());
             let log = self.folder.path().join("kube-controller-manager.log");
-            let mut process = Process::new(&self.programs.manager, arguments, log);
+            let mut process = Process::new(&program, arguments, log);
             let url = format!("https://127.0.0.1:{port}");
             let client = self.client_at(&url, &User::admin()).await?;
             let is_up = async || is_ok(&client, "/healthz").await;
@@ -251,6 +252,18 @@ impl Cluster {
         let client = self.admin().await?;
         let is_up = async || is_ok(&client, "/readyz").await;
         wait("kube-apiserver", &mut self.apiserver, is_up).await
+    }
+
+    /// A program under the name that it has elsewhere: its calls bear the name of its file, and stint
+    /// knows it by that.
+    fn by_its_name(&self, program: &Path, name: &str) -> Result<PathBuf, ClusterError> {
+        let path = self.folder.path().join(name);
+        let failed = |source| ClusterError::Write { path: path.clone(), source };
+        if !path.exists() {
+            let program = program.canonicalize().map_err(failed)?;
+            std::os::unix::fs::symlink(program, &path).map_err(failed)?;
+        }
+        Ok(path)
     }
 
     async fn start_apiserver(&mut self, etcd_port: u16) -> Result<(), ClusterError> {

@@ -1,6 +1,8 @@
 //! The built-in controller and stint in one cluster, with Jobs of both kinds: each touches only its
 //! own, and Jobs that come back as the other kind leave nothing behind.
 
+use std::collections::BTreeMap;
+
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use k8s_openapi::api::core::v1::Pod;
@@ -12,7 +14,7 @@ use stint_kit::play::{check_all, fates, plays};
 use stint_kit::{Driver, Fate, Play, Stage};
 
 use crate::attempt::attempt;
-use crate::audit::{self, BUILT_IN};
+use crate::audit::{self, BUILT_IN, Call};
 use crate::authority::User;
 use crate::cluster::ClusterError;
 use crate::report::Report;
@@ -183,8 +185,9 @@ fn is_free(pod: &Pod) -> bool {
 fn check_audit(theatre: &Theatre) {
     let writes = audit::writes(theatre.cluster.folder()).expect("there is an audit log");
     let ours = User::controller(Mode::Beside).name;
+    check_returned(&writes, &ours);
     // Those that come back change sides.
-    let stays = |write: &&audit::Call| !write.name.starts_with(BACK);
+    let stays = |write: &&Call| !write.name.starts_with(BACK);
     for write in writes.iter().filter(stays) {
         let is_of_ours = write.name.contains(OURS);
         let is_wrong = if is_of_ours { write.user == BUILT_IN } else { write.user == ours };
@@ -193,5 +196,41 @@ fn check_audit(theatre: &Theatre) {
     for user in [BUILT_IN, &ours] {
         let count = writes.iter().filter(|write| write.user == user).count();
         assert!(count > 20, "{user} has written {count} times: it has not played");
+    }
+}
+
+/// Of the Jobs that come back as the other kind, each status and each Pod was written by the controller
+/// of the kind that the Job of that uid was; and so was all that became of these Pods, unless another
+/// Job could adopt them.
+fn check_returned(writes: &[Call], ours: &str) {
+    let is_meant = |write: &&Call| write.name.starts_with(BACK) && (200..300).contains(&write.code);
+    let of_controllers = |write: &&Call| write.user == ours || write.user == BUILT_IN;
+    let writes: Vec<&Call> = writes.iter().filter(is_meant).filter(of_controllers).collect();
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    // Who runs the Job of each uid, by what the API server has answered.
+    let mut runs: BTreeMap<String, &str> = BTreeMap::new();
+    for write in writes.iter().filter(|write| write.what.ends_with(" jobs/status")) {
+        let is_ours = write.object["spec"]["managedBy"] == managed_by::STINT;
+        let runner = if is_ours { ours } else { BUILT_IN };
+        assert_eq!(write.user, runner, "a status of the other kind: {write:?}");
+        runs.insert(text(&write.object["metadata"]["uid"]), runner);
+    }
+    let mut made: BTreeMap<&str, &str> = BTreeMap::new();
+    for write in writes.iter().filter(|write| write.what == "create pods") {
+        let owner = text(&write.object["metadata"]["ownerReferences"][0]["uid"]);
+        let runner = runs.get(&owner).unwrap_or_else(|| panic!("whose is {write:?}"));
+        assert_eq!(write.user, *runner, "a Pod of the other kind: {write:?}");
+        made.insert(&write.name, runner);
+    }
+    for user in [ours, BUILT_IN] {
+        let count = made.values().filter(|maker| **maker == user).count();
+        // There are none if these scenarios were not asked for.
+        assert!(made.is_empty() || count >= 3, "{user} has made {count} Pods");
+    }
+    let is_of_pods = |write: &&&Call| matches!(&*write.what, "patch pods" | "delete pods");
+    for write in writes.iter().filter(is_of_pods) {
+        let is_selected = write.name.starts_with(&format!("{BACK}selected"));
+        let maker = made.get(&*write.name).filter(|_| !is_selected);
+        assert!(maker.is_none_or(|maker| *maker == write.user), "not its Pod: {write:?}");
     }
 }

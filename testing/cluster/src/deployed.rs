@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use stint_api::decode;
 use thiserror::Error;
 use tokio::process::Command;
@@ -50,10 +50,53 @@ pub fn folder() -> PathBuf {
 
 /// The objects of a folder below `deploy/kustomize`.
 pub async fn kustomized(path: &str) -> Result<Vec<Value>, DeployedError> {
+    kustomized_at(&folder().join("kustomize").join(path)).await
+}
+
+/// The objects of a folder with a kustomization.
+async fn kustomized_at(path: &Path) -> Result<Vec<Value>, DeployedError> {
     let kubectl = programs::get("kubectl", None)?;
     let mut command = Command::new(kubectl);
-    command.arg("kustomize").arg(folder().join("kustomize").join(path));
-    rendered("kubectl", command, path).await
+    command.arg("kustomize").arg(path);
+    rendered("kubectl", command, &path.display().to_string()).await
+}
+
+/// The objects of an overlay with a component added to it, as docs/kubernetes.md has users do it: in
+/// an overlay of their own, elsewhere.
+pub async fn extended(overlay: &str, component: &str) -> Result<Vec<Value>, DeployedError> {
+    let what = format!("{overlay} with {component}");
+    let failed =
+        |error: io::Error| DeployedError::Render { what: what.clone(), words: error.to_string() };
+    let own = tempfile::tempdir().map_err(failed)?;
+    let (from, to) = (own.path().canonicalize(), folder().join("kustomize").canonicalize());
+    let (from, to) = (from.map_err(failed)?, to.map_err(failed)?);
+    // kustomize takes no absolute paths.
+    let up = "../".repeat(from.components().count() - 1);
+    let to = to.display().to_string();
+    let way = format!("{up}{}", to.trim_start_matches('/'));
+    let kustomization = json!({
+        "apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization",
+        "resources": [format!("{way}/overlays/{overlay}")],
+        "components": [format!("{way}/components/{component}")],
+    });
+    let file = own.path().join("kustomization.yaml");
+    std::fs::write(file, kustomization.to_string()).map_err(failed)?;
+    kustomized_at(own.path()).await
+}
+
+/// The objects of the Helm chart: of a release in a namespace, for a version of Kubernetes.
+pub async fn chart(
+    release: &str,
+    namespace: &str,
+    version: &str,
+    values: &[&str],
+) -> Result<Vec<Value>, DeployedError> {
+    let helm = programs::get("helm", None)?;
+    let mut command = Command::new(helm);
+    command.args(["template", release]).arg(folder().join("helm/stint"));
+    command.arg(format!("--namespace={namespace}")).arg(format!("--kube-version={version}"));
+    command.args(values.iter().map(|value| format!("--set={value}")));
+    rendered("helm", command, &format!("the chart with {values:?}")).await
 }
 
 /// The namespace of the overlays.

@@ -3,8 +3,18 @@
 /// Each test of crates/controller/tests/running with its reason.
 pub const ELSEWHERE: &[(&str, &str)] = &[
     (
+        "defaulting and validation (KEP-2214, 3850, 3998), rows of crates/api/tests/rules",
+        "there they are kube-apiserver's own; the rows are sent to one by hand, CONTRIBUTING.md",
+    ),
+    (
+        "KEP-2307: tracking with finalizers enabled, disabled and enabled again, and finalizers that \
+         are removed while the gate is off",
+        "JobTrackingWithFinalizers is locked on since 1.26, and no gate of the versions that are \
+         tried: neither controller can be started without it",
+    ),
+    (
         "changes: JobSuccessPolicy and JobBackoffLimitPerIndex, turned off and on again",
-        "both are locked on in kube-controller-manager since 1.33",
+        "both are locked on in kube-controller-manager since 1.33; gates/ has what stint does here",
     ),
     ("faults, weather, kill", "the embedded server's calls are lost, late or refused by a seed"),
     ("load: how many calls each Pod costs", "counted where nobody else calls"),

@@ -1,6 +1,7 @@
 //! A Job of 200 indexes, some of which fail once or for good, in bad weather: with a controller that
 //! is killed over and over, one that reaches the API by a proxy which loses answers, a leader that
-//! stands still past its Lease, kube-apiserver started again, and an etcd that does not answer.
+//! stands still past its Lease, leaders that are stopped one after the other, two that both work,
+//! kube-apiserver started again, and an etcd that does not answer.
 //! In the end every index has come to what it must, everything was counted once, and no Pod is left
 //! with the finalizer.
 
@@ -8,8 +9,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use clap::Args;
-use futures_util::future::join3;
+use futures_util::future::join5;
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::api::Api;
 use serde_json::json;
 use stint_api::names::managed_by;
 use stint_kit::job::{counts, end};
@@ -31,6 +35,8 @@ use crate::theatre::{Player, Theatre};
 const KILLED: &str = "faults/killed";
 const PROXIED: &str = "faults/proxied";
 const FROZEN: &str = "faults/frozen-leader";
+const HANDED_OVER: &str = "faults/handed-over";
+const TWO: &str = "faults/two-leaders";
 const RESTARTED: &str = "faults/apiserver-restarted";
 const PAUSED: &str = "faults/etcd-paused";
 
@@ -46,6 +52,10 @@ const PAUSE: Duration = Duration::from_secs(5);
 
 /// How long a controller may take to take over, on a machine that has much to do.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How often the Lease is handed over, and how soon it must be.
+const HAND_OVERS: i32 = 5;
+const HAND_OVER: SignedDuration = SignedDuration::from_secs(2);
 
 /// So that retries do not take longer than the faults.
 const QUICK: &str = "--pod-failure-backoff-base=1s";
@@ -74,7 +84,7 @@ fn fresh_seed() -> u64 {
 
 /// The names of the scenarios.
 pub fn names() -> Vec<String> {
-    [KILLED, PROXIED, FROZEN, RESTARTED, PAUSED].map(str::to_owned).to_vec()
+    [KILLED, PROXIED, FROZEN, HANDED_OVER, TWO, RESTARTED, PAUSED].map(str::to_owned).to_vec()
 }
 
 /// Runs what was asked for. All of it is on one cluster: first what concerns one controller each,
@@ -94,8 +104,11 @@ pub async fn run(suite: &Suite, report: &mut Report) -> Result<(), ClusterError>
         let killed = when(suite, KILLED, killed(&scene, seed, kills));
         let proxied = when(suite, PROXIED, proxied(&scene, seed));
         let frozen = when(suite, FROZEN, frozen(&scene));
-        let (killed, proxied, frozen) = join3(killed, proxied, frozen).await;
-        for (name, told) in [(KILLED, killed), (PROXIED, proxied), (FROZEN, frozen)] {
+        let handed_over = when(suite, HANDED_OVER, handed_over(&scene));
+        let two = when(suite, TWO, two_leaders(&scene));
+        let told = join5(killed, proxied, frozen, handed_over, two).await;
+        let names = [KILLED, PROXIED, FROZEN, HANDED_OVER, TWO];
+        for (name, told) in names.into_iter().zip([told.0, told.1, told.2, told.3, told.4]) {
             tell(report, name, told);
         }
     }
@@ -220,6 +233,76 @@ async fn frozen(scene: &Scene<'_>) {
     ordeal.check(stage).await;
     leader.process.stop().await;
     standby.process.stop().await;
+}
+
+/// One leader after the other is asked to end while the Job runs, and the next one takes over. How long
+/// that takes is told by the time of this machine at the signal, and by what the next one writes into
+/// the Lease.
+async fn handed_over(scene: &Scene<'_>) {
+    let (name, stage) = ("handed-over", scene.stage);
+    // One that is not given back lasts for longer than anybody waits here.
+    let long = ["--lease-duration=120s", "--renew-deadline=100s", QUICK];
+    let setup = |log| Setup::new(Mode::Replace, log).with(&long);
+    let mut leader = scene.start(&setup("handed-over-1"));
+    until("the first one leads", || leader.leads()).await;
+    let mut standby = scene.start(&setup("handed-over-2"));
+    let ordeal = create(stage, name, None, 5).await;
+    let leases: Api<Lease> = Api::namespaced(stage.admin.clone(), "stint-system");
+    let mut times = Vec::new();
+    for round in 1..=HAND_OVERS {
+        until("the other one stands by", async || is_standby(&standby).await).await;
+        let has_more = |job: &Job| counts(job).1 >= round * 20 || end(job).is_some();
+        let job = stage.wait(name, "gets on", has_more).await;
+        assert_eq!(end(&job), None, "it has ended too early: {:?}", job.status);
+        let asked = Timestamp::now();
+        leader.process.stop().await;
+        until("the other one leads", || standby.leads()).await;
+        let lease = leases.get("stint-job-controller-builtin").await.expect("the Lease stays");
+        let acquired = lease.spec.and_then(|spec| spec.acquire_time).expect("somebody has it").0;
+        times.push(acquired.duration_since(asked));
+        leader.begin().expect("it can be started");
+        std::mem::swap(&mut leader, &mut standby);
+    }
+    let told: Vec<String> = times.iter().map(|time| format!("{time:#}")).collect();
+    println!("        {HANDED_OVER}: {}", told.join(", "));
+    // A machine that has much to do may hold up some of them. Whoever waits for something that takes
+    // its time, such as a call that hangs or the end of the Lease, is late each time.
+    let best = times.iter().min().expect("there was one");
+    assert!(*best < HAND_OVER, "the Lease was never handed over in time: {told:?}");
+    ordeal.check(stage).await;
+    leader.process.stop().await;
+    standby.process.stop().await;
+}
+
+/// Two that both believe to lead work on the same Job, and either stands still for a while: what it
+/// knows is old when it goes on.
+async fn two_leaders(scene: &Scene<'_>) {
+    let (name, ours, stage) = ("two-leaders", "test.stint.dev/two-leaders", scene.stage);
+    let managed_by = format!("--managed-by={ours}");
+    let flags = [&*managed_by, "--leader-elect=false", QUICK];
+    let programs = ["two-leaders-1", "two-leaders-2"]
+        .map(|log| scene.start(&Setup::new(Mode::Beside, log).with(&flags)));
+    for program in &programs {
+        until("it leads", || program.leads()).await;
+    }
+    let ordeal = create(stage, name, Some(ours), 8).await;
+    for turn in 0..4 {
+        // The other one has to work meanwhile.
+        let still = &programs[turn % 2].process;
+        still.pause();
+        let now = counts(&stage.job(name).await).1;
+        let has_more = |job: &Job| counts(job).1 >= now + 15 || end(job).is_some();
+        let job = stage.wait(name, "gets on with one of them", has_more).await;
+        assert_eq!(end(&job), None, "it has ended too early: {:?}", job.status);
+        still.resume();
+        let now = counts(&job).1;
+        let has_more = |job: &Job| counts(job).1 >= now + 15 || end(job).is_some();
+        stage.wait(name, "gets on with both", has_more).await;
+    }
+    ordeal.check(stage).await;
+    for mut program in programs {
+        program.process.stop().await;
+    }
 }
 
 async fn is_standby(program: &Program) -> bool {

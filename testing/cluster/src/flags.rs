@@ -4,6 +4,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
+use crate::audit::BUILT_IN;
 use crate::authority::{CONTROLLERS, Keyed};
 use crate::cluster::Manager;
 
@@ -102,6 +103,16 @@ pub(crate) fn audit_policy() -> Value {
         "apiVersion": "audit.k8s.io/v1", "kind": "Policy",
         "omitStages": ["RequestReceived", "ResponseStarted"],
         "rules": [
+            // What came of it, too: a status says whose Job it is, and the built-in controller leaves
+            // the names of its Pods to the server.
+            {
+                "level": "RequestResponse", "verbs": ["update", "patch"],
+                "resources": [{"group": "batch", "resources": ["jobs/status"]}],
+            },
+            {
+                "level": "RequestResponse", "verbs": ["create"], "users": [BUILT_IN],
+                "resources": [{"group": "", "resources": ["pods"]}],
+            },
             {"level": "Request", "verbs": ["create"], "resources": resources},
             {
                 "level": "Metadata",

@@ -28,6 +28,12 @@ const MONITORS: &str = "servicemonitors.monitoring.coreos.com";
 /// From one overlay to the other.
 const OVER: &str = "manifests/kustomize-over";
 
+/// The component for the Prometheus Operator.
+const MONITOR: &str = "service-monitor";
+
+/// By which label installations differ.
+const INSTANCE: &str = "app.kubernetes.io/instance";
+
 const OVERLAYS: [&str; 3] = ["managed-by", "replace-builtin", "namespaced"];
 
 /// The values that the chart is rendered with.
@@ -41,7 +47,7 @@ const VALUES: [(&str, &[&str]); 4] = [
 /// The names of the scenarios.
 pub fn names() -> Vec<String> {
     let overlays = OVERLAYS.iter().map(|name| format!("manifests/kustomize-{name}"));
-    let component = ["manifests/kustomize-service-monitor".to_owned()];
+    let component = [format!("manifests/kustomize-{MONITOR}")];
     let charts = VALUES.iter().map(|(name, _)| format!("manifests/helm-{name}"));
     overlays.chain(component).chain(charts).chain([OVER.to_owned()]).collect()
 }
@@ -74,23 +80,81 @@ pub async fn run(suite: &Suite, report: &mut Report) -> Result<(), ClusterError>
 async fn check(cluster: &Cluster, name: &str) {
     let admin = cluster.admin().await.expect("a client");
     let version = admin.apiserver_version().await.expect("a version").git_version;
-    let mut objects = objects(name, &version).await;
-    assert!(!objects.is_empty(), "nothing is installed");
-    for monitor in objects.iter_mut().filter(|object| object["kind"] == "ServiceMonitor") {
-        monitor["metadata"]["namespace"] = NAMESPACE.into();
+    let installations = installations(name, &version).await;
+    for objects in &installations {
+        apply(cluster, objects, &["--dry-run=server"]).await;
+        check_rules(objects).await;
+        check_selectors(objects);
+        create_pod(&admin, &only(objects, "Deployment")["spec"]["template"]).await;
     }
-    apply(cluster, &objects, &["--dry-run=server"]).await;
-    // A component has none of its own.
-    let has_roles = name != "manifests/kustomize-service-monitor";
-    check_rules(&objects, has_roles).await;
-    let deployments = objects.iter().filter(|object| object["kind"] == "Deployment");
-    for deployment in deployments {
-        create_pod(&admin, &deployment["spec"]["template"]).await;
+    check_monitors(&installations);
+}
+
+/// Everything that selects the Pods or the Service of an installation selects those, and says of which
+/// installation they are.
+fn check_selectors(objects: &[Value]) {
+    let (deployment, service) = (only(objects, "Deployment"), only(objects, "Service"));
+    let budget = only(objects, "PodDisruptionBudget");
+    let template = &deployment["spec"]["template"];
+    let (affinity, spread) =
+        (&template["spec"]["affinity"], &template["spec"]["topologySpreadConstraints"]);
+    let preferred = "preferredDuringSchedulingIgnoredDuringExecution";
+    let apart = &affinity["podAntiAffinity"][preferred][0]["podAffinityTerm"];
+    let selectors = [
+        ("the Deployment", &deployment["spec"]["selector"]["matchLabels"]),
+        ("the PodDisruptionBudget", &budget["spec"]["selector"]["matchLabels"]),
+        ("the Service", &service["spec"]["selector"]),
+        ("the anti-affinity", &apart["labelSelector"]["matchLabels"]),
+        ("the spread over zones", &spread[0]["labelSelector"]["matchLabels"]),
+    ];
+    let pods = &template["metadata"]["labels"];
+    for (what, selector) in selectors {
+        assert!(selects(selector, pods), "{what} selects {selector}, and Pods have {pods}");
+    }
+    for object in [budget, service] {
+        assert_eq!(namespace(object), namespace(deployment), "{}", object["kind"]);
     }
 }
 
+/// Every ServiceMonitor selects the Service that it came with, and none of another installation.
+fn check_monitors(installations: &[Vec<Value>]) {
+    for (number, objects) in installations.iter().enumerate() {
+        let Some(monitor) = find(objects, "ServiceMonitor") else { continue };
+        let selector = &monitor["spec"]["selector"]["matchLabels"];
+        for (other, objects) in installations.iter().enumerate() {
+            let service = only(objects, "Service");
+            let labels = &service["metadata"]["labels"];
+            let is_selected = selects(selector, labels) && namespace(monitor) == namespace(service);
+            assert_eq!(is_selected, number == other, "{selector}, and a Service has {labels}");
+        }
+        let port = &monitor["spec"]["endpoints"][0]["port"];
+        assert_eq!(port, &only(objects, "Service")["spec"]["ports"][0]["name"]);
+    }
+}
+
+/// Whether labels are selected, by which installation it is among others.
+fn selects(selector: &Value, labels: &Value) -> bool {
+    let Some(pairs) = selector.as_object() else { return false };
+    pairs.contains_key(INSTANCE) && pairs.iter().all(|(key, value)| labels[key] == *value)
+}
+
+fn namespace(object: &Value) -> Option<&str> {
+    object["metadata"]["namespace"].as_str()
+}
+
+fn find<'a>(objects: &'a [Value], kind: &str) -> Option<&'a Value> {
+    objects.iter().find(|object| object["kind"] == kind)
+}
+
+/// The object of this kind, of which there is one.
+fn only<'a>(objects: &'a [Value], kind: &str) -> &'a Value {
+    let count = objects.iter().filter(|object| object["kind"] == kind).count();
+    assert_eq!(count, 1, "objects that are a {kind}");
+    find(objects, kind).expect("there is one")
+}
+
 /// The rights are those that the scenarios of `rights` are about, however they are installed.
-async fn check_rules(objects: &[Value], has_roles: bool) {
+async fn check_rules(objects: &[Value]) {
     let rules = |objects: &[Value]| -> Vec<Value> {
         let is_of_jobs = |rules: &&Value| rules.to_string().contains("jobs/status");
         objects.iter().map(|object| &object["rules"]).filter(is_of_jobs).cloned().collect()
@@ -99,31 +163,32 @@ async fn check_rules(objects: &[Value], has_roles: bool) {
     let model = rules(&model);
     assert_eq!(model.len(), 1, "one role for Jobs");
     let found = rules(objects);
-    assert_eq!(found.is_empty(), !has_roles, "whether there is a role for Jobs");
+    assert!(!found.is_empty(), "there is no role for Jobs");
     for rules in found {
         assert_eq!(rules, model[0]);
     }
 }
 
-/// What a scenario is about, on this version of Kubernetes.
-async fn objects(name: &str, version: &str) -> Vec<Value> {
+/// What a scenario installs on this version of Kubernetes, each with what belongs to it.
+async fn installations(name: &str, version: &str) -> Vec<Vec<Value>> {
     let name = name.trim_start_matches("manifests/");
-    if name == "kustomize-service-monitor" {
-        let path = "kustomize/components/service-monitor/service-monitor.yaml";
-        return deployed::from_file(&deployed::folder().join(path)).expect("it can be read");
+    if let Some(component) = name.strip_prefix("kustomize-").filter(|it| *it == MONITOR) {
+        let mut all = Vec::new();
+        for overlay in OVERLAYS {
+            let objects = deployed::extended(overlay, component).await.expect("it can be rendered");
+            assert!(find(&objects, "ServiceMonitor").is_some(), "{overlay} has none");
+            all.push(objects);
+        }
+        return all;
     }
     if let Some(overlay) = name.strip_prefix("kustomize-") {
         let path = format!("overlays/{overlay}");
-        return deployed::kustomized(&path).await.expect("it can be rendered");
+        return vec![deployed::kustomized(&path).await.expect("it can be rendered")];
     }
     let name = name.trim_start_matches("helm-");
     let (_, values) = VALUES.iter().find(|(known, _)| *known == name).expect("it was named");
-    let helm = programs::get("helm", None).expect("there is a helm");
-    let mut command = Command::new(helm);
-    command.args(["template", "stint"]).arg(deployed::folder().join("helm/stint"));
-    command.arg(format!("--namespace={NAMESPACE}")).arg(format!("--kube-version={version}"));
-    command.args(values.iter().map(|value| format!("--set={value}")));
-    deployed::rendered("helm", command, name).await.expect("it can be rendered")
+    let objects = deployed::chart("stint", NAMESPACE, version, values).await;
+    vec![objects.expect("it can be rendered")]
 }
 
 /// Applies objects; without a warning, which would be of fields that do not exist or of Pods that

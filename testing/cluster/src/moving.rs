@@ -1,5 +1,6 @@
 //! A cluster changes from the built-in controller to stint and back while Jobs run, by the procedure
-//! of docs/kubernetes.md. Nothing is lost and nothing is done again.
+//! of docs/kubernetes.md. Nothing is lost and nothing is done again. And if both run at once by mistake,
+//! stint says so.
 
 use std::path::Path;
 
@@ -20,12 +21,19 @@ use crate::suite::Suite;
 use crate::theatre::{Player, Theatre};
 
 const NAME: &str = "moving/in-and-out";
+const MISTAKE: &str = "moving/both-by-mistake";
+
+/// The Job that both run by mistake.
+const SHARED: &str = "shared";
 
 /// The Jobs that change sides.
 const INDEXED: Ordeal = Ordeal { name: "moved-indexed", indexes: 120 };
 const COUNTED: &str = "moved-counted";
 const POLICY: &str = "moved-policy";
 const HELD: &str = "moved-held";
+
+/// What stint says then.
+const RUNS_BESIDE: &str = "the built-in Job controller runs beside this one";
 
 /// How many indexes the one has that is suspended at first.
 const HELD_INDEXES: usize = 40;
@@ -44,20 +52,27 @@ const BETWEEN: i32 = 16;
 
 /// The names of the scenarios.
 pub fn names() -> Vec<String> {
-    vec![NAME.to_owned()]
+    [NAME, MISTAKE].map(str::to_owned).to_vec()
 }
 
 /// Runs what was asked for.
 pub async fn run(suite: &Suite, report: &mut Report) -> Result<(), ClusterError> {
-    if !suite.wants(NAME) {
+    if !names().iter().any(|name| suite.wants(name)) {
         return Ok(());
     }
     let stint = program::path(&suite.build).await?;
     let driver = Driver::new(fate);
     let mut theatre = Theatre::open(suite.options.clone(), &Player::BuiltIn, driver).await?;
     let before = report.failed();
-    let (took, result) = attempt(move_in_and_out(&mut theatre, &stint)).await;
-    report.tell(NAME, took, result);
+    if suite.wants(NAME) {
+        let (took, result) = attempt(move_in_and_out(&mut theatre, &stint)).await;
+        report.tell(NAME, took, result);
+    }
+    // The last, as nothing can be said of Jobs that both run.
+    if suite.wants(MISTAKE) {
+        let (took, result) = attempt(run_both(&mut theatre, &stint)).await;
+        report.tell(MISTAKE, took, result);
+    }
     suite.close([theatre], report.failed() > before);
     Ok(())
 }
@@ -68,6 +83,30 @@ fn fate(who: &Who) -> Fate {
         COUNTED if who.attempt == FAILS => Fate::fails(1),
         _ => Fate::succeeds().after(1),
     }
+}
+
+/// kube-controller-manager was left as it is.
+async fn run_both(theatre: &mut Theatre, stint: &Path) {
+    if theatre.cluster.manages() != Some(Manager::WithJobs) {
+        let with = theatre.cluster.start_manager(Manager::WithJobs).await;
+        with.expect("kube-controller-manager can be started");
+    }
+    let stage = &theatre.stage;
+    let setup = Setup::new(Mode::Replace, "both-by-mistake");
+    let mut program = Program::start(&theatre.cluster, stint, &setup).expect("it can be started");
+    stage.until("leads", async |_| program.leads().await).await;
+    let ready = program.ready().await.unwrap_or_default();
+    assert!(!ready.contains(RUNS_BESIDE), "nobody has written yet: {ready}");
+    stage.create(SHARED, json!({"completions": 20, "parallelism": 2})).await;
+    let notices =
+        async |_: &Stage| program.ready().await.is_some_and(|it| it.contains(RUNS_BESIDE));
+    stage.until("is said to have two controllers", notices).await;
+    let metrics = program.ask("/metrics").await.unwrap_or_default();
+    let none = "stint_controller_builtin_status_writes_total 0\n";
+    assert!(metrics.contains("stint_controller_builtin_status_writes_total "), "{metrics}");
+    assert!(!metrics.contains(none), "{metrics}");
+    stage.delete(SHARED).await;
+    program.process.stop().await;
 }
 
 async fn move_in_and_out(theatre: &mut Theatre, stint: &Path) {

@@ -8,7 +8,7 @@ use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
 use serde::Serialize;
 use serde_json::{Map, Value};
-use stint_api::names::label;
+use stint_api::names::{finalizer, label, managed_by};
 use stint_kit::Stage;
 
 /// What of an object is different each time, or says who wrote it and not what.
@@ -35,17 +35,26 @@ impl Picture {
         Picture::of(job.as_ref(), &pods)
     }
 
-    /// A picture of a Job, unless it is gone, and of its Pods.
+    /// A picture of a Job, unless it is gone, and of its Pods. Of a Job that names stint as its
+    /// controller the finalizer of its Pods is that of the others, and the name is left out.
     pub(crate) fn of(job: Option<&Job>, pods: &[Pod]) -> Self {
+        let manager = job.and_then(|job| job.spec.as_ref()?.managed_by.as_deref());
+        let is_ours = manager == Some(managed_by::STINT);
+        let finalizer = is_ours.then_some(finalizer::STINT_JOB_TRACKING);
         let job = job.map(|job| {
+            let mut job = job.clone();
+            if let Some(spec) = job.spec.as_mut().filter(|_| is_ours) {
+                spec.managed_by = None;
+            }
             let mut blank = Blank::default();
             blank.hide(job.metadata.uid.as_deref(), "UID");
             // A message may name the Pod that it is about.
             pods.iter().for_each(|pod| blank.hide_name(pod));
-            blank.paths(job)
+            blank.paths(&job)
         });
         let pod_paths = |pod: &Pod| {
             let mut blank = Blank::default();
+            blank.hide(finalizer, finalizer::JOB_TRACKING);
             blank.hide_name(pod);
             blank.hide(pod.metadata.uid.as_deref(), "POD-UID");
             // The Job may be gone, and its uid is still on the Pods that it has left.
@@ -213,6 +222,23 @@ mod tests {
         let one = Picture::of(Some(&job("u1", 1, "of a-0-xxxxx")), &[pod("a-0-xxxxx", "u1", "1")]);
         let two = Picture::of(Some(&job("u2", 1, "of a-0-yyyyy")), &[pod("a-0-yyyyy", "u2", "1")]);
         assert_eq!(one.differences(&two), [""; 0]);
+    }
+
+    #[test]
+    fn that_a_job_names_stint_is_no_difference_and_its_finalizer_is_one_only_then() {
+        let of = |manager: Option<&str>, finalizer: &str| {
+            let mut job = job("u1", 1, "one");
+            let spec = json!({"managedBy": manager, "template": {}});
+            job.spec = serde_json::from_value(spec).expect("a spec");
+            let mut pod = pod("a-0-xxxxx", "u1", "1");
+            pod.metadata.finalizers = Some(vec![finalizer.to_owned()]);
+            Picture::of(Some(&job), &[pod])
+        };
+        let theirs = of(None, finalizer::JOB_TRACKING);
+        let ours = of(Some(managed_by::STINT), finalizer::STINT_JOB_TRACKING);
+        assert_eq!(ours.differences(&theirs), [""; 0]);
+        assert_eq!(of(None, finalizer::STINT_JOB_TRACKING).differences(&theirs).len(), 1);
+        assert_eq!(of(Some("a.io/b"), finalizer::JOB_TRACKING).differences(&theirs).len(), 1);
     }
 
     #[test]

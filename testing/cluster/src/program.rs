@@ -65,7 +65,12 @@ impl Program {
         }
         arguments.extend(setup.flags.iter().cloned());
         let log = cluster.folder().join(format!("{}.log", setup.log));
-        let mut program = Program { process: Process::new(path, arguments, log.clone()), log };
+        Program::run(Process::new(path, arguments, log.clone()), log)
+    }
+
+    /// Starts a process that is a `stint controller`, and says what it says in `log`.
+    pub(crate) fn run(process: Process, log: PathBuf) -> Result<Self, ClusterError> {
+        let mut program = Program { process, log };
         program.begin()?;
         Ok(program)
     }

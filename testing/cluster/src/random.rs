@@ -21,6 +21,7 @@ use futures_util::StreamExt as _;
 use futures_util::future::{join, join_all};
 use futures_util::stream;
 use jiff::Timestamp;
+use stint_api::names::managed_by;
 use stint_kit::Driver;
 use stint_kit::play::check_all;
 use tokio::task::JoinSet;
@@ -35,6 +36,7 @@ use crate::attempt::attempt;
 use crate::cluster::ClusterError;
 use crate::programs::Programs;
 use crate::report::Report;
+use crate::stint::{Mode, Stint};
 use crate::suite::Suite;
 use crate::theatre::{Player, Theatre};
 
@@ -98,6 +100,8 @@ pub async fn run(suite: &Suite, report: &mut Report) -> Result<(), ClusterError>
     let mut background = JoinSet::new();
     let mut theatres = Vec::new();
     let mut actors = Vec::new();
+    // Every other Job names stint, and so another stint runs it, by another finalizer.
+    let mut beside = Vec::new();
     let fates = players.each_ref().map(|_| Fates::new(by_name.clone()));
     let open = |(player, fates): (&Player, &Fates)| {
         let fates = fates.clone();
@@ -109,7 +113,14 @@ pub async fn run(suite: &Suite, report: &mut Report) -> Result<(), ClusterError>
     for (theatre, fates) in opened.into_iter().zip(fates) {
         let theatre = theatre?;
         let board = Board::start(&mut background, theatre.cluster.admin().await?);
-        actors.push(Actor { stage: theatre.stage.clone(), board, fates });
+        let manager = match theatre.stint {
+            Some(_) => {
+                beside.push(Stint::start(&theatre.cluster, &suite.build, Mode::Beside).await?);
+                Some(managed_by::STINT)
+            }
+            None => None,
+        };
+        actors.push(Actor { manager, stage: theatre.stage.clone(), board, fates });
         theatres.push(theatre);
     }
     let before = report.failed();

@@ -68,7 +68,10 @@ impl Stint {
                 Running::Task { task: tokio::spawn(controller.run(stopped)), stop: Some(stop) }
             }
             Build::Program(path) => {
-                let program = Program::start(cluster, path, &Setup::new(mode, "stint"))?;
+                let program = {
+                    let log = format!("stint-{}", mode.word());
+                    Program::start(cluster, path, &Setup::new(mode, &log))?
+                };
                 Running::Program(Box::new(program))
             }
         };

@@ -7,8 +7,8 @@ use crate::report::Report;
 use crate::stint::Build;
 use crate::theatre::Theatre;
 use crate::{
-    coexistence, dashboard, faults, foreign, manifests, moving, openapi, plays, random, rights,
-    unwatched,
+    coexistence, dashboard, faults, foreign, gates, installed, manifests, moving, openapi, plays,
+    random, rights, unwatched,
 };
 
 /// What is run, and how.
@@ -53,7 +53,9 @@ impl Suite {
         manifests::run(self, report).await?;
         dashboard::run(self, report).await?;
         openapi::run(self, report).await?;
+        installed::run(self, report).await?;
         rights::run(self, report).await?;
+        gates::run(self, report).await?;
         moving::run(self, report).await?;
         faults::run(self, report).await?;
         foreign::run(self, report).await?;
@@ -88,6 +90,8 @@ pub fn names() -> Vec<String> {
         moving::names(),
         rights::names(),
         manifests::names(),
+        installed::names(),
+        gates::names(),
         dashboard::names(),
         openapi::names(),
     ];

@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
-use kube::api::{DeleteParams, PostParams};
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use serde_json::json;
 use tokio::time::{Instant, sleep};
 
-use crate::replica::{Cluster, Replica, until};
+use crate::replica::{Cluster, LEASE, NAMESPACE, Replica, until};
 
 fn leaders(replicas: &[&Replica]) -> usize {
     replicas.iter().filter(|replica| replica.leads()).count()
@@ -57,6 +59,90 @@ async fn after_a_clean_stop_the_next_leads_within_two_seconds() {
     assert_eq!(spec.lease_transitions, Some(5));
     leader.stop().await;
     assert_eq!(cluster.holder().await, "");
+}
+
+/// Stops a leader after `meanwhile`, and says how long the next one took to lead and list.
+async fn hand_over(meanwhile: impl AsyncFnOnce(&Cluster, &Replica)) -> Duration {
+    let cluster = Cluster::new().await;
+    let leader = cluster.start("a");
+    until("it has listed", async || leader.health.ready() == Ok("leading".into())).await;
+    let next = cluster.start("b");
+    until("the other stands by", async || next.health.ready().is_ok()).await;
+    meanwhile(&cluster, &leader).await;
+    let began = Instant::now();
+    leader.stop().await;
+    until("the next leads and has listed", async || next.health.ready() == Ok("leading".into()))
+        .await;
+    began.elapsed()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_renewal_on_its_way_does_not_keep_the_lease() {
+    let took = hand_over(async |cluster, leader| {
+        let version = || async {
+            let lease = cluster.leases().get(LEASE).await.expect("a lease");
+            lease.metadata.resource_version
+        };
+        let before = version().await;
+        leader.net.lose_renewal();
+        // It has arrived, and whoever sent it does not know.
+        until("it is renewed", async || version().await != before).await;
+    })
+    .await;
+    assert!(took < Duration::from_secs(2), "{took:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_somebody_has_just_labelled_is_given_back() {
+    let took = hand_over(async |cluster, _| {
+        let label = Patch::Merge(json!({"metadata": {"labels": {"seen": "by-me"}}}));
+        let labelled = cluster.leases().patch(LEASE, &PatchParams::default(), &label).await;
+        labelled.expect("it can be labelled");
+    })
+    .await;
+    assert!(took < Duration::from_secs(2), "{took:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_that_hang_do_not_keep_the_lease() {
+    let took = hand_over(async |cluster, leader| {
+        leader.net.hang_work();
+        cluster.create("work", json!({"completions": 3, "parallelism": 3})).await;
+        until("it writes", async || leader.net.hanging() > 0).await;
+    })
+    .await;
+    assert!(took < Duration::from_secs(2), "{took:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_leads_no_more_says_of_no_jobs_that_it_holds_them() {
+    let gauges = ["jobs_held", "pods_held", "calls_waiting", "calls_in_flight"];
+    let cluster = Cluster::new().await;
+    let leader = cluster.start("a");
+    cluster.create("work", json!({"completions": 3, "parallelism": 3})).await;
+    let pods: Api<Pod> = Api::namespaced(cluster.admin.clone(), NAMESPACE);
+    let has_pods = async || {
+        let all = pods.list(&ListParams::default()).await.expect("Pods can be listed");
+        all.items.len() == 3 && leader.metrics.text().contains("_pods_held 3")
+    };
+    until("it works", has_pods).await;
+    // What it does next is under way when it loses the Lease.
+    leader.net.hang_work();
+    let job = Patch::Merge(json!({"spec": {"parallelism": 0}}));
+    cluster.jobs().patch("work", &PatchParams::default(), &job).await.expect("it can be patched");
+    until("it writes", async || leader.net.hanging() > 0).await;
+    let text = leader.metrics.text();
+    for gauge in ["jobs_held 1", "pods_held 3"] {
+        assert!(text.contains(&format!("stint_controller_{gauge}\n")), "{gauge}: {text}");
+    }
+    assert!(!text.contains("stint_controller_calls_in_flight 0\n"), "{text}");
+    leader.net.cut(true);
+    until("it steps down", async || !leader.leads()).await;
+    until("it has forgotten", async || {
+        let text = leader.metrics.text();
+        gauges.iter().all(|gauge| text.contains(&format!("stint_controller_{gauge} 0\n")))
+    })
+    .await;
 }
 
 #[tokio::test(start_paused = true)]

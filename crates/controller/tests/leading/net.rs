@@ -20,6 +20,10 @@ pub(crate) struct Net {
 struct Shared {
     is_cut: AtomicBool,
     hangs: AtomicBool,
+    work_hangs: AtomicBool,
+    /// How many requests of work hang.
+    hanging: AtomicU32,
+    loses_renewal: AtomicBool,
     written: Mutex<Vec<String>>,
     lease_writes: AtomicU32,
 }
@@ -33,6 +37,21 @@ impl Net {
     /// Every request hangs, or those that come later do not.
     pub(crate) fn hang(&self, hangs: bool) {
         self.shared.hangs.store(hangs, Ordering::SeqCst);
+    }
+
+    /// Every write but those of the Lease hangs.
+    pub(crate) fn hang_work(&self) {
+        self.shared.work_hangs.store(true, Ordering::SeqCst);
+    }
+
+    /// How many writes hang.
+    pub(crate) fn hanging(&self) -> u32 {
+        self.shared.hanging.load(Ordering::SeqCst)
+    }
+
+    /// The next write of the Lease arrives, and its answer never does.
+    pub(crate) fn lose_renewal(&self) {
+        self.shared.loses_renewal.store(true, Ordering::SeqCst);
     }
 
     /// What was written, but for the Lease.
@@ -63,7 +82,7 @@ pub(crate) type Lost = Box<dyn std::error::Error + Send + Sync>;
 impl<S, B> Service<Request<B>> for Reached<S>
 where
     S: Service<Request<B>>,
-    S::Error: Into<Lost>,
+    S::Error: Into<Lost> + Send + 'static,
     S::Response: Send + 'static,
     S::Future: Send + 'static,
 {
@@ -87,6 +106,13 @@ where
             let path = request.uri().path();
             if path.contains("/leases") {
                 shared.lease_writes.fetch_add(1, Ordering::SeqCst);
+                if shared.loses_renewal.swap(false, Ordering::SeqCst) {
+                    tokio::spawn(self.inner.call(request));
+                    return Box::pin(std::future::pending());
+                }
+            } else if shared.work_hangs.load(Ordering::SeqCst) {
+                shared.hanging.fetch_add(1, Ordering::SeqCst);
+                return Box::pin(std::future::pending());
             } else {
                 let line = format!("{} {path}", request.method());
                 shared.written.lock().expect("nobody panics here").push(line);

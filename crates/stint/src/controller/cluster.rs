@@ -43,6 +43,10 @@ pub(super) enum ClusterError {
         "there is no cluster: name a kubeconfig with --kubeconfig or KUBECONFIG, or run it in a Pod with a service account"
     )]
     None,
+    #[error(
+        "there is no context {context:?} here: this Pod has a service account and no kubeconfig; name one with --kubeconfig or KUBECONFIG, or leave --context out"
+    )]
+    Context { context: String },
     #[error("cannot use the service account of this Pod: {}", told(.0))]
     InCluster(#[source] InClusterError),
     #[error("cannot use what the kubeconfig says of {url}: {}", told(source))]
@@ -96,6 +100,9 @@ async fn configured(settings: &Settings) -> Result<Config, ClusterError> {
         }
     }
     if env::var_os("KUBERNETES_SERVICE_HOST").is_some() {
+        if let Some(context) = options.context {
+            return Err(ClusterError::Context { context });
+        }
         return Config::incluster().map_err(ClusterError::InCluster);
     }
     let home = env::var_os("HOME").map(PathBuf::from).ok_or(ClusterError::None)?;

@@ -2,6 +2,8 @@
 //! Prometheus. Nothing can be changed there, and nothing secret is told.
 
 use std::convert::Infallible;
+use std::io::{self, ErrorKind};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,12 +15,18 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use rustix::net::sockopt::set_ipv6_v6only;
 use stint_controller::{Health, Metrics};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::Semaphore;
+
+use crate::controller_args::Listen;
 
 /// How many may be connected: a kubelet and a few Prometheus servers, and room for people.
 const MOST_CONNECTIONS: usize = 64;
+
+/// How many may wait to be let in: as many as may be connected.
+const BACKLOG: u32 = MOST_CONNECTIONS as u32;
 
 /// How long a request may take to arrive, and how long a connection may be idle.
 const READ_TIME: Duration = Duration::from_secs(30);
@@ -29,6 +37,48 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// The text form that the counters are written in.
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 const PLAIN: &str = "text/plain; charset=utf-8";
+
+/// Listens where it was asked for. At all addresses means IPv6 and IPv4 by one socket, as a Pod may
+/// have addresses of either kind or of both; and IPv4 alone where the machine has no other.
+pub(super) async fn listen(place: Listen) -> io::Result<Option<TcpListener>> {
+    match place {
+        Listen::Off => Ok(None),
+        Listen::At(address) => TcpListener::bind(address).await.map(Some),
+        Listen::Anywhere(port) => either(bind_both(port), || bind_v4(port)).map(Some),
+    }
+}
+
+/// The first, or the second if there is no IPv6. A port that is taken is taken.
+fn either<T>(first: io::Result<T>, second: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+    match first {
+        Err(error)
+            if !matches!(error.kind(), ErrorKind::AddrInUse | ErrorKind::PermissionDenied) =>
+        {
+            second()
+        }
+        settled => settled,
+    }
+}
+
+fn bind_both(port: u16) -> io::Result<TcpListener> {
+    let socket = TcpSocket::new_v6()?;
+    // Whatever the machine's default is.
+    set_ipv6_v6only(&socket, false)?;
+    started(&socket, (Ipv6Addr::UNSPECIFIED, port).into())?;
+    socket.listen(BACKLOG)
+}
+
+fn bind_v4(port: u16) -> io::Result<TcpListener> {
+    let socket = TcpSocket::new_v4()?;
+    started(&socket, (Ipv4Addr::UNSPECIFIED, port).into())?;
+    socket.listen(BACKLOG)
+}
+
+fn started(socket: &TcpSocket, address: SocketAddr) -> io::Result<()> {
+    // So that a restart need not wait for connections of the one before.
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)
+}
 
 /// Answers for ever.
 pub(super) async fn serve(listener: TcpListener, health: Health, metrics: Metrics) {
@@ -88,8 +138,34 @@ fn answer(
 #[cfg(test)]
 mod tests {
     use stint_controller::Ticks;
+    use tokio::net::TcpStream;
 
     use super::*;
+
+    #[tokio::test]
+    async fn at_all_addresses_both_kinds_are_answered() {
+        let listener = listen(Listen::Anywhere(0)).await.expect("it can listen");
+        let port = listener.as_ref().expect("it listens").local_addr().expect("an address").port();
+        TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await.expect("IPv4 is answered");
+        // Only where there is IPv6 at all.
+        if std::net::TcpListener::bind((Ipv6Addr::LOCALHOST, 0)).is_ok() {
+            TcpStream::connect((Ipv6Addr::LOCALHOST, port)).await.expect("IPv6 is answered");
+        }
+        let taken = listen(Listen::Anywhere(port)).await.expect_err("it is taken");
+        assert_eq!(taken.kind(), ErrorKind::AddrInUse);
+        assert!(listen(Listen::Off).await.expect("nothing can fail").is_none());
+    }
+
+    #[tokio::test]
+    async fn without_ipv6_ipv4_will_do() {
+        let no_ipv6 = || Err(io::Error::from(rustix::io::Errno::AFNOSUPPORT));
+        let listener = either(no_ipv6(), || bind_v4(0)).expect("it can listen");
+        let address = listener.local_addr().expect("an address");
+        assert!(address.is_ipv4());
+        TcpStream::connect((Ipv4Addr::LOCALHOST, address.port())).await.expect("it is answered");
+        let taken = Err(io::Error::from(rustix::io::Errno::ADDRINUSE));
+        assert!(either(taken, || bind_v4(0)).is_err());
+    }
 
     #[test]
     fn each_path_answers_what_it_is_asked() {

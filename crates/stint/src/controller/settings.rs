@@ -28,6 +28,9 @@ const LEASE_NAME: &str = "stint-job-controller";
 /// Where the Lease is outside of a cluster.
 const LEASE_NAMESPACE: &str = "kube-system";
 
+/// Where probes and metrics are: what `deploy/` asks for.
+const PORT: u16 = 8080;
+
 /// The options that are no settings.
 const NO_SETTINGS: [&str; 3] = ["config", "print-config", "help"];
 
@@ -245,7 +248,7 @@ fn settle(
         context: args.context,
         controller,
         lease: Some(lease),
-        listen: args.listen.unwrap_or(Listen::At(([0, 0, 0, 0], 8080).into())),
+        listen: args.listen.unwrap_or(Listen::Anywhere(PORT)),
         log_level: args.log_level.unwrap_or_default(),
         log_format: args.log_format.unwrap_or_default(),
         printed: String::new(),
@@ -289,10 +292,7 @@ impl Settings {
             "max-inflight" => Some(max_inflight.to_string()),
             "qps" => qps.map(|qps| qps.to_string()),
             "feature-gates" => given(gates),
-            "listen" => Some(match self.listen {
-                Listen::Off => quoted("off"),
-                Listen::At(address) => quoted(&address.to_string()),
-            }),
+            "listen" => Some(quoted(&self.listen.to_string())),
             "log-level" => Some(word(self.log_level.to_possible_value())),
             "log-format" => Some(word(self.log_format.to_possible_value())),
             _ => None,
@@ -367,6 +367,7 @@ mod tests {
             "qps: 2 # environment\n",
             "namespace: [\"a\", \"b\"] # file\n",
             "lease-duration: 15s # default\n",
+            "listen: \":8080\" # default\n",
             "# context: not set\n",
         ] {
             assert!(settings.printed.contains(line), "{line}{}", settings.printed);

@@ -23,7 +23,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- default (include "stint.fullname" .) .Values.serviceAccount.name -}}
 {{- end -}}
 
-{{/* A release has a Lease of its own: two releases run different Jobs. */}}
+{{/* A release has a Lease of its own: two releases must run different Jobs, which NOTES.txt says. */}}
 {{- define "stint.lease" -}}
 {{- default (printf "%s-job-controller" (include "stint.fullname" .)) .Values.leaderElection.leaseName -}}
 {{- end -}}

@@ -16,6 +16,8 @@ use crate::picture::Picture;
 
 /// Who gives scripts on a stage.
 pub(crate) struct Actor {
+    /// Whom every other Job names as its controller; none: nobody.
+    pub(crate) manager: Option<&'static str>,
     pub(crate) stage: Stage,
     pub(crate) board: Board,
     pub(crate) fates: Fates,
@@ -25,7 +27,11 @@ impl Actor {
     /// Gives a script: how it looked at each rest.
     pub(crate) async fn give(&self, script: &Script) -> Vec<Picture> {
         let name = script.name();
-        let job = serde_json::from_value(script.manifest.clone()).expect("a Job");
+        let mut manifest = script.manifest.clone();
+        if let Some(manager) = self.manager.filter(|_| script.names_its_manager()) {
+            manifest["spec"]["managedBy"] = manager.into();
+        }
+        let job = serde_json::from_value(manifest).expect("a Job");
         let made = self.stage.jobs().create(&PostParams::default(), &job).await;
         made.expect("the Job is valid");
         let mut pictures = Vec::new();
@@ -102,6 +108,9 @@ impl Actor {
                 self.change(name, both).await;
             }
             Step::BackoffLimit { limit } => self.change(name, json!({"backoffLimit": limit})).await,
+            Step::MaxFailedIndexes { most } => {
+                self.change(name, json!({"maxFailedIndexes": most})).await;
+            }
             Step::Deadline => self.change(name, json!({"activeDeadlineSeconds": 1})).await,
             Step::Ttl { seconds } => {
                 self.change(name, json!({"ttlSecondsAfterFinished": seconds})).await;

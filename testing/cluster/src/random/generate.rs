@@ -187,14 +187,20 @@ impl Play {
             60..69 => Step::Suspend,
             69..79 => Step::Scale { parallelism: dice.below(6) },
             79..87 => Step::Resize { completions: dice.between(1, 7) },
+            87..90 if self.model.counts_per_index() && dice.percent(60) => {
+                Step::MaxFailedIndexes { most: dice.below(3) }
+            }
             87..90 => Step::BackoffLimit { limit: dice.below(5) },
             90..92 => Step::Deadline,
             92..94 => Step::Ttl { seconds: dice.below(2) },
             94..96 => Step::Label,
-            96..99 => self.template(),
+            96..98 => self.template(),
             _ => Step::Delete {
-                propagation: dice
-                    .pick(&[PropagationPolicy::Background, PropagationPolicy::Foreground]),
+                propagation: dice.pick(&[
+                    PropagationPolicy::Background,
+                    PropagationPolicy::Foreground,
+                    PropagationPolicy::Orphan,
+                ]),
             },
         };
         Some(step)
@@ -324,6 +330,7 @@ mod tests {
             "Evict",
             "Finish",
             "Label",
+            "MaxFailedIndexes",
             "Relabel",
             "Release",
             "Resize",
@@ -336,6 +343,21 @@ mod tests {
         ];
         for word in expected {
             assert!(seen.contains(word), "{word} never occurs: {seen:?}");
+        }
+    }
+
+    #[test]
+    fn jobs_are_deleted_in_each_way_also_where_nothing_is_open() {
+        let scripts = (0..COUNT).map(|seed| generate(seed, newest()));
+        let full = scripts.filter(|script| script.scope == Scope::Full);
+        let turns: Vec<Turn> = full.flat_map(|script| script.turns).collect();
+        for way in ["Background", "Foreground", "Orphan"] {
+            let is_meant = |turn: &&Turn| match &turn.step {
+                Step::Delete { propagation } => format!("{propagation:?}") == way,
+                _ => false,
+            };
+            let count = turns.iter().filter(is_meant).count();
+            assert!(count >= 10, "{way}: {count}");
         }
     }
 

@@ -182,6 +182,11 @@ impl Model {
         }
     }
 
+    /// Whether indexes fail one by one.
+    pub(crate) fn counts_per_index(&self) -> bool {
+        self.limit_per_index.is_some()
+    }
+
     /// The places that need more Pods.
     pub(crate) fn open_places(&self) -> Vec<Place> {
         if self.is_indexed { self.remaining().into_iter().map(Some).collect() } else { vec![None] }
@@ -225,6 +230,12 @@ impl Model {
                 return Err(Unsure("how many restarts there are is not followed"));
             }
             Step::BackoffLimit { limit } => self.backoff_limit = *limit,
+            Step::MaxFailedIndexes { most } => {
+                if !self.counts_per_index() || Some(*most) > self.completions {
+                    return Err(Unsure("the API refuses it"));
+                }
+                self.max_failed_indexes = Some(*most);
+            }
             Step::Deadline => {
                 if self.is_suspended {
                     return Err(Unsure("a suspended Job has no deadline"));

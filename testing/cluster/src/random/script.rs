@@ -57,13 +57,23 @@ impl Script {
         name(self.seed)
     }
 
+    /// Whether the Job names its controller where that is not the built-in one.
+    pub(crate) fn names_its_manager(&self) -> bool {
+        self.seed % 2 == 1
+    }
+
     /// How many Pods the Job leaves behind, if it is deleted so that it does.
     pub(crate) fn orphans(&self) -> Option<usize> {
         let is_orphaning = |turn: &&Turn| match &turn.step {
             Step::Delete { propagation } => *propagation == PropagationPolicy::Orphan,
             _ => false,
         };
-        self.turns.iter().find(is_orphaning).map(|turn| turn.rest.active as usize)
+        let position = self.turns.iter().position(|turn| is_orphaning(&turn))?;
+        let Rest { active, ended, .. } = self.turns[position].rest;
+        // Those that the Job had let go before are there, too.
+        let is_relabel = |turn: &&Turn| matches!(turn.step, Step::Relabel);
+        let released = self.turns[..position].iter().filter(is_relabel).count();
+        Some((active + ended) as usize + released)
     }
 
     /// What becomes of the Pod that is the `turn`-th of its place, since the release or before it.

@@ -42,6 +42,9 @@ pub(crate) enum Step {
     BackoffLimit {
         limit: u32,
     },
+    MaxFailedIndexes {
+        most: u32,
+    },
     /// The Job has been active for longer than it may from now on.
     Deadline,
     /// The Job goes that many seconds after its end.
