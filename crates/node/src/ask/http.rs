@@ -40,8 +40,8 @@ async fn exchange(
         format!("GET {} HTTP/1.1\r\nHost: {host}\r\n", path.replace(['\r', '\n', ' '], "%20"));
     // An Accept that says nothing is a wish for none.
     let is_sent = |it: &&HTTPHeader| {
-        !it.name.eq_ignore_ascii_case("host")
-            && !(it.name.eq_ignore_ascii_case("accept") && it.value.is_empty())
+        let is_named = |name: &str| it.name.eq_ignore_ascii_case(name);
+        !is_named("host") && (!is_named("accept") || !it.value.is_empty())
     };
     for header in headers.iter().filter(is_sent) {
         if is_plain(&header.name) && is_plain(&header.value) {
