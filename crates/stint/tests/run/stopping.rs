@@ -16,7 +16,7 @@ fn the_time_can_be_limited() {
     let bench = Bench::new();
     let file = bench.file("job.yaml", &indexed("slow", 1, "", STUBBORN));
     let marker = format!("MARK={}", bench.path("limited"));
-    let ended = bench.run(&["--timeout", "1s", "--set", &marker, &file]);
+    let ended = bench.run(&["--timeout", "8s", "--set", &marker, &file]);
     assert_eq!(ended.code, Some(124), "{ended:?}");
     assert!(ended.stderr.contains("slow: not finished after "), "{}", ended.stderr);
     assert!(!is_anybody_marked(&marker));
@@ -143,7 +143,7 @@ fn what_a_pod_waits_for_in_vain_is_told() {
     let rows = [(crowd, 1, "Unschedulable"), (volume, 0, "FailedMount")];
     for (job, index, said) in rows {
         let file = bench.file("job.yaml", &job);
-        let ended = bench.run(&["--timeout", "5s", "--max-pods", "1", &file]);
+        let ended = bench.run(&["--timeout", "10s", "--max-pods", "1", &file]);
         assert_eq!(ended.code, Some(124), "{ended:?}");
         let (waits, row) =
             (format!("hungry: index {index} waits: "), format!("  waiting    index {index}: "));
@@ -215,7 +215,7 @@ impl Drop for Unread {
 fn the_time_is_limited_even_if_nobody_reads_the_logs() {
     let bench = Bench::new();
     let file = bench.file("job.yaml", &indexed("loud", 1, "", "yes $(printf '%099d' 0)"));
-    let mut run = Unread::start(&bench, &["--logs", "--timeout", "3s", &file]);
+    let mut run = Unread::start(&bench, &["--logs", "--timeout", "8s", &file]);
     assert_eq!(run.code(|_| ()), Some(124));
     assert!(bench.left().len() <= 1, "{:?}", bench.left());
 }
