@@ -251,11 +251,14 @@ async fn run_here(
             screen.say(format!("note: {note}\n"));
         }
     }
+    // What an earlier run has left must not go on before it is known what is wanted of it.
+    let (begin, may_begin) = watch::channel(false);
     let cluster = Cluster::start(Options {
         storage: place.storage(),
         gates: args.feature_gates.unwrap_or_default(),
         jobs: Some(args.jobs.config()),
         node: Some(node),
+        may_begin: Some(may_begin),
         ..Options::default()
     })
     .await
@@ -276,7 +279,10 @@ async fn run_here(
         stop = stopped(&mut signals) => Err(stop),
     };
     let mut run = match begun {
-        Ok(Ok(run)) => run,
+        Ok(Ok(run)) => {
+            begin.send_replace(true);
+            run
+        }
         begun => {
             ending.at_next(signals);
             if matches!(begun, Err(Stop::TimedOut)) {

@@ -252,8 +252,14 @@ pub(crate) const BREAKAGES: &[Breakage] = &[
     Breakage {
         name: "a success that is written down can still become a failure",
         file: CONTEXT,
-        healthy: "if self.is_uncounted(&record.uid) || record.is_success_written {",
-        broken: "if self.uncounted_failed.contains(&*record.uid) {",
+        healthy: "if self.is_uncounted(&record.uid) || record.is_success_written || ",
+        broken: "if self.uncounted_failed.contains(&*record.uid) || ",
+    },
+    Breakage {
+        name: "a success that was let go counts when its index is wanted again",
+        file: CONTEXT,
+        healthy: "|| record.is_let_go {",
+        broken: "{",
     },
     Breakage {
         name: "a Pod that was being written down as failed completes its index as well",
