@@ -5,7 +5,7 @@
 mod duplicate;
 mod objects;
 
-pub(crate) use objects::{MAX_OBJECTS, check_json};
+pub(crate) use objects::{MAX_OBJECTS, check_json, check_node};
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;

@@ -35,7 +35,7 @@ pub(crate) fn check_json(json: &[u8]) -> Result<(), Status> {
 }
 
 /// Refuses a tree with too many.
-pub(super) fn check_node(root: &Node) -> Result<(), Status> {
+pub(crate) fn check_node(root: &Node) -> Result<(), Status> {
     check(in_node(root))
 }
 

@@ -205,9 +205,11 @@ impl Ord for Scalar<'_> {
     fn cmp(&self, other: &Self) -> Ordering {
         match (self, other) {
             (Scalar::Int(a), Scalar::Int(b)) => a.cmp(b),
-            (Scalar::Int(a), Scalar::Float(b)) => (*a as f64).total_cmp(b),
-            (Scalar::Float(a), Scalar::Int(b)) => a.total_cmp(&(*b as f64)),
-            (Scalar::Float(a), Scalar::Float(b)) => a.total_cmp(b),
+            (Scalar::Int(a), Scalar::Float(b)) => compare(*a, *b),
+            (Scalar::Float(a), Scalar::Int(b)) => compare(*b, *a).reverse(),
+            (Scalar::Float(a), Scalar::Float(b)) => {
+                a.partial_cmp(b).unwrap_or_else(|| a.total_cmp(b))
+            }
             (Scalar::Text(a), Scalar::Text(b)) => a.cmp(b),
             (Scalar::Bool(a), Scalar::Bool(b)) => a.cmp(b),
             (Scalar::Other(a), Scalar::Other(b)) if self.rank() == other.rank() => {
@@ -215,6 +217,21 @@ impl Ord for Scalar<'_> {
             }
             _ => self.rank().cmp(&other.rank()),
         }
+    }
+}
+
+/// Exactly: large numbers that differ may be the same as floats, and an order in which each of them
+/// is equal to a third is none.
+fn compare(int: i64, float: f64) -> Ordering {
+    const BEYOND: f64 = 9_223_372_036_854_775_808.0;
+    if float >= BEYOND {
+        Ordering::Less
+    } else if float < -BEYOND {
+        Ordering::Greater
+    } else {
+        // What is in between fits; JSON has no number that is none.
+        let rest = 0.0_f64.partial_cmp(&float.fract()).unwrap_or(Ordering::Less);
+        int.cmp(&(float.trunc() as i64)).then(rest)
     }
 }
 

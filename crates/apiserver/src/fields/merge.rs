@@ -65,12 +65,18 @@ fn merged_items(live: Option<Value>, applied: Option<&Value>, shape: Shape) -> O
     if live_items.is_empty() && applied_items.is_empty() {
         return applied.cloned().or(live);
     }
-    let elements = |items: &[Value]| -> Vec<Element<'static>> {
-        items.iter().filter_map(|item| element_of(item, shape)).map(Element::into_owned).collect()
+    let elements = |items: &'_ [Value]| -> (Vec<Element<'static>>, Vec<usize>) {
+        let keyed = items.iter().enumerate();
+        let keyed =
+            keyed.filter_map(|(at, item)| Some((element_of(item, shape)?.into_owned(), at)));
+        keyed.unzip()
     };
-    let (live_keys, applied_keys) = (elements(live_items), elements(applied_items));
+    let (live_keys, live_at) = elements(live_items);
+    let (applied_keys, applied_at) = elements(applied_items);
+    let live_item = |l: usize| &live_items[live_at[l]];
+    let applied_item = |a: usize| &applied_items[applied_at[a]];
     let mut by_key: BTreeMap<&Element<'static>, Option<&Value>> = BTreeMap::new();
-    for (key, item) in live_keys.iter().zip(live_items) {
+    for (key, item) in live_keys.iter().zip((0..).map(live_item)) {
         // Those that nothing tells apart are replaced rather than merged.
         by_key.entry(key).and_modify(|found| *found = None).or_insert(Some(item));
     }
@@ -89,13 +95,16 @@ fn merged_items(live: Option<Value>, applied: Option<&Value>, shape: Shape) -> O
     let mut next_shared = shared.next();
     let mut taken: BTreeSet<&Element<'static>> = BTreeSet::new();
     let mut out = Vec::with_capacity(live_items.len().max(applied_items.len()));
+    // What nothing tells apart is nobody's, and stays.
+    let is_unkeyed = |item: &&Value| element_of(item, shape).is_none();
+    out.extend(live_items.iter().filter(is_unkeyed).cloned());
     let (mut l, mut a) = (0, 0);
     while l < live_keys.len() || a < applied_keys.len() {
         if l < live_keys.len() && a < applied_keys.len() {
             let key = &live_keys[l];
             if *key == applied_keys[a] {
                 taken.insert(key);
-                out.extend(take(key, &applied_items[a]));
+                out.extend(take(key, applied_item(a)));
                 l += 1;
                 a += 1;
                 next_shared = shared.next();
@@ -109,7 +118,7 @@ fn merged_items(live: Option<Value>, applied: Option<&Value>, shape: Shape) -> O
         if l < live_keys.len() {
             let key = &live_keys[l];
             if !applied_set.contains(key) {
-                out.push(live_items[l].clone());
+                out.push(live_item(l).clone());
                 l += 1;
                 continue;
             }
@@ -120,7 +129,7 @@ fn merged_items(live: Option<Value>, applied: Option<&Value>, shape: Shape) -> O
         if a < applied_keys.len() {
             let key = &applied_keys[a];
             taken.insert(key);
-            out.extend(take(key, &applied_items[a]));
+            out.extend(take(key, applied_item(a)));
             a += 1;
             if next_shared == Some(key) {
                 next_shared = shared.next();

@@ -567,6 +567,46 @@ async fn who_changes_nothing_does_so_at_no_time() {
 }
 
 #[tokio::test]
+async fn an_apply_keeps_items_that_nothing_tells_apart() {
+    const JSON: &str = "application/json";
+    const APPLY: &str = "application/apply-patch+yaml";
+    let server = server(Limits::default());
+    let namespace = serde_json::json!({"metadata": {"name": "default"}});
+    write(&server, "POST", "/api/v1/namespaces", JSON, namespace).await;
+    let account = |secrets: Value| {
+        serde_json::json!({"apiVersion": "v1", "kind": "ServiceAccount",
+            "metadata": {"name": "a"}, "secrets": secrets})
+    };
+    let accounts = "/api/v1/namespaces/default/serviceaccounts";
+    let before = serde_json::json!([{"namespace": "x"}, {"name": "a"}]);
+    write(&server, "POST", accounts, JSON, account(before)).await;
+    let apply = format!("{accounts}/a?fieldManager=m");
+    let added = account(serde_json::json!([{"name": "b"}]));
+    let made = write(&server, "PATCH", &apply, APPLY, added).await;
+    // Of a reference to a secret only its name is kept.
+    let mut secrets = made["secrets"].as_array().expect("a list").clone();
+    secrets.sort_by_key(Value::to_string);
+    let all = serde_json::json!([{"name": "a"}, {"name": "b"}, {}]);
+    assert_eq!(Value::from(secrets), all);
+}
+
+#[tokio::test]
+async fn an_apply_in_yaml_has_a_largest_number_of_objects() {
+    let server = with_namespace().await;
+    let path = "/api/v1/namespaces/default/pods/p?fieldManager=m";
+    for (count, code) in [(10, 422), (100_001, 413)] {
+        let text = format!(
+            "apiVersion: v1\nkind: Pod\nmetadata: {{name: p}}\nspec:\n  tolerations:\n{}",
+            "  - key: a\n".repeat(count)
+        );
+        let request = Request::patch(path).header("content-type", "application/apply-patch+yaml");
+        let request = request.body(Full::new(Bytes::from(text))).expect("a request");
+        let Ok(answer) = server.clone().call(request).await;
+        assert_eq!(answer.status(), code, "{count}");
+    }
+}
+
+#[tokio::test]
 async fn what_is_too_large_with_its_owners_is_stored_without() {
     const JSON: &str = "application/json";
     const MERGE: &str = "application/merge-patch+json";

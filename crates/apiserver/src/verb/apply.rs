@@ -9,7 +9,7 @@ use stint_api::field_error::quote;
 use super::track::{message_of, resets_of, same_kind_in};
 use super::update::Which;
 use crate::api::{Api, Current};
-use crate::decode::{Decoded, FieldValidation};
+use crate::decode::{Decoded, FieldValidation, check_node};
 use crate::fields::apply::{Applied, Apply, Conflict, conflict_message};
 use crate::fields::check;
 use crate::fields::managed::Author;
@@ -58,6 +58,9 @@ impl ApplyPatch {
         if !fatal.is_empty() {
             let fatal: Vec<String> = fatal.iter().map(Problem::to_string).collect();
             return Err(refused(format!("error converting YAML to JSON: {}", fatal.join(", "))));
+        }
+        if let Some(root) = &root {
+            check_node(root)?;
         }
         let mut object = root.map_or(Value::Null, |root| root.to_json());
         if !repeated.is_empty()

@@ -13,6 +13,17 @@ type Paths = BTreeSet<Path>;
 
 proptest! {
     #[test]
+    fn scalars_have_one_order(mut some in proptest::collection::vec(element(), 30..60)) {
+        some.sort();
+        for (at, one) in some.iter().enumerate() {
+            for other in &some[at..] {
+                prop_assert!(one <= other, "{one:?} after {other:?}");
+                prop_assert_eq!(one.cmp(other), other.cmp(one).reverse());
+            }
+        }
+    }
+
+    #[test]
     fn sets_are_sets_of_paths(a in paths(), b in paths()) {
         let (one, other) = (set(&a), set(&b));
         prop_assert_eq!(of(&one), a.clone());
@@ -62,11 +73,16 @@ fn paths() -> impl Strategy<Value = Paths> {
 }
 
 /// Few enough that they meet, and odd enough.
+/// Some are integers, too, and some are equal to several of those when these are made floats.
+const FLOATS: [f64; 6] = [-1.0, 0.0, 0.5, 9_007_199_254_740_992.0, 1e20, -1e20];
+
 fn element() -> impl Strategy<Value = Element<'static>> {
     let text = || proptest::sample::select(vec!["", "a", "b", "k:{}", ".", "é\"\\\n", "<&>"]);
     let scalar = prop_oneof![
         text().prop_map(|text| Scalar::Text(Cow::Borrowed(text))),
         (-1_i64..2).prop_map(Scalar::Int),
+        ((1_i64 << 53)..(1 << 53) + 3).prop_map(Scalar::Int),
+        proptest::sample::select(FLOATS.to_vec()).prop_map(Scalar::Float),
         any::<bool>().prop_map(Scalar::Bool),
     ];
     prop_oneof![

@@ -100,12 +100,11 @@ fn who_asked_for_what_is_written_down_if_that_is_wanted() {
     assert!(created["userAgent"].as_str().is_some_and(|it| it.starts_with("kubectl")), "{created}");
     assert_eq!(find("delete", "jobs")["responseStatus"]["reason"], "NotFound");
     // The cluster's own watches have ended with it.
-    let stages: Vec<&Value> = events
-        .iter()
-        .filter(|it| it["verb"] == "watch" && it["objectRef"]["resource"] == "pods")
-        .map(|it| &it["stage"])
-        .collect();
-    assert!(stages.iter().any(|it| **it == "ResponseStarted"), "{stages:?}");
+    let begun = find("watch", "pods");
+    assert_eq!(begun["stage"], "ResponseStarted");
+    let is_its_end =
+        |it: &&Value| it["auditID"] == begun["auditID"] && it["stage"] == "ResponseComplete";
+    assert_eq!(events.iter().filter(is_its_end).count(), 1, "{text}");
     assert!(!text.contains("seldom-said"), "what is sent is nobody's business");
 }
 
