@@ -5,8 +5,8 @@ use std::os::unix::ffi::OsStrExt;
 
 use crate::printable::is_unprintable;
 
-/// A word as a shell reads it: whatever is in it, the shell takes it as it is, and a terminal is
-/// sent nothing that drives it.
+/// A word as bash, zsh and ksh read it: whatever is in it, the shell takes it as it is, and a
+/// terminal is sent nothing that drives it.
 pub(crate) fn quoted(word: impl AsRef<OsStr>) -> String {
     let word = word.as_ref();
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@%=,".contains(c);

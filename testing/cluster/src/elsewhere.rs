@@ -1,6 +1,6 @@
 //! What is given on the embedded server alone, and why.
 
-/// Each test of crates/controller/tests/running with its reason.
+/// Each of these with its reason.
 pub const ELSEWHERE: &[(&str, &str)] = &[
     (
         "defaulting and validation (KEP-2214, 3850, 3998), rows of crates/api/tests/rules",
