@@ -251,7 +251,8 @@ async fn run_here(
             screen.say(format!("note: {note}\n"));
         }
     }
-    // What an earlier run has left must not go on before it is known what is wanted of it.
+    // For what an earlier run has left no Pod is made or given a node before it is known what is
+    // wanted of it. One that had its node already is begun by it.
     let (begin, may_begin) = watch::channel(false);
     let cluster = Cluster::start(Options {
         storage: place.storage(),

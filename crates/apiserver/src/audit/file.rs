@@ -3,8 +3,8 @@
 //! # Guarantees
 //!
 //! - Lines are whole, and in the order in which requests were answered.
-//! - A disk that is slow makes requests wait, and loses none of them. One that takes nothing loses
-//!   lines, which is told, and how many there were.
+//! - A disk that is slow makes requests wait, and loses none of their lines; only the ends of what
+//!   goes on for a while cannot wait. One that takes nothing loses lines, which is told, and how many.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};

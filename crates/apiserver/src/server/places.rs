@@ -16,8 +16,11 @@
 //! - Whoever has the fewest places gets the next one: a client that asks for thousands of things
 //!   at once waits for itself, and hardly anybody else does.
 //! - Somebody who does not read what was asked for keeps nobody waiting for longer than
-//!   [`Limits::stall_time`](super::Limits::stall_time), and leaves nothing in memory but what was
-//!   sent already.
+//!   [`Limits::stall_time`](super::Limits::stall_time), and of a list leaves nothing in memory but
+//!   what was sent already.
+//!
+//! A request whose body does not come keeps its place until its time is up, and an answer that is
+//! whole has none while it is read.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
