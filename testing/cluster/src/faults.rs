@@ -265,10 +265,10 @@ async fn handed_over(scene: &Scene<'_>) {
     }
     let told: Vec<String> = times.iter().map(|time| format!("{time:#}")).collect();
     println!("        {HANDED_OVER}: {}", told.join(", "));
-    // A machine that has much to do may hold up some of them. Whoever waits for something that takes
-    // its time, such as a call that hangs or the end of the Lease, is late each time.
-    let best = times.iter().min().expect("there was one");
-    assert!(*best < HAND_OVER, "the Lease was never handed over in time: {told:?}");
+    // A machine that has much to do may hold up one or two of them.
+    times.sort();
+    let median = times[times.len() / 2];
+    assert!(median < HAND_OVER, "the Lease was not handed over in time: {told:?}");
     ordeal.check(stage).await;
     leader.process.stop().await;
     standby.process.stop().await;
