@@ -18,6 +18,7 @@ mod pod;
 mod unmet;
 
 use std::convert::Infallible;
+use std::pin::pin;
 use std::time::{Duration, Instant};
 
 use futures_util::stream::{FuturesUnordered, select_all};
@@ -29,6 +30,7 @@ use kube::api::{Api, Patch, PatchParams, PostParams};
 use kube::core::response::Status;
 use serde_json::{Value, json};
 use stint_apiserver::Clock;
+use stint_node::Gate;
 use tokio::task::unconstrained;
 use tracing::warn;
 
@@ -67,8 +69,8 @@ enum Heard {
     Jobs(News),
 }
 
-/// Gives Pods their nodes, for ever.
-pub(crate) async fn run(client: Client, clock: Clock) -> Infallible {
+/// Gives Pods their nodes, for ever, once the gate is open. Which Job came first is noted before.
+pub(crate) async fn run(client: Client, clock: Clock, gate: Gate) -> Infallible {
     let pods = whole(resource::part::<PodSight>(&client, resource::core("pods"), None));
     let nodes = whole(resource::part::<NodeSight>(&client, resource::core("nodes"), None));
     let jobs = feed(resource::api(&client, resource::jobs(), None), None);
@@ -81,9 +83,12 @@ pub(crate) async fn run(client: Client, clock: Clock) -> Infallible {
     let mut events = Allowance::new(now());
     let hands = Hands { client, clock };
     let (mut bindings, mut tells) = (FuturesUnordered::new(), FuturesUnordered::new());
+    let mut opened = pin!(gate.opened());
+    let mut is_open = false;
     loop {
-        let wake_at = plan.wake_at().filter(|_| tells.len() < TELLS_AT_ONCE);
+        let wake_at = plan.wake_at().filter(|_| is_open && tells.len() < TELLS_AT_ONCE);
         tokio::select! {
+            () = &mut opened, if !is_open => is_open = true,
             Some(heard) = feeds.next() => note(&mut plan, heard),
             Some((bind, outcome)) = bindings.next() => plan.settle(&bind, outcome, now()),
             Some(()) = tells.next() => {}
@@ -93,6 +98,9 @@ pub(crate) async fn run(client: Client, clock: Clock) -> Infallible {
         for _ in 0..STEP_NEWS {
             let Some(Some(heard)) = unconstrained(feeds.next()).now_or_never() else { break };
             note(&mut plan, heard);
+        }
+        if !is_open {
+            continue;
         }
         while bindings.len() < AT_ONCE
             && let Some(bind) = plan.next()

@@ -11,8 +11,8 @@ use stint_api::feature_gates::FeatureGates;
 use stint_apiserver::access::{Authenticator, Identity, Role};
 use stint_apiserver::{ApiServer, Clock, Config, Limits};
 use stint_controller::Controller;
+use stint_node::Gate;
 use stint_store::{Revision, Store, StoreError};
-use tokio::sync::watch;
 
 use crate::binder;
 use crate::bootstrap::{BootstrapError, bootstrap};
@@ -65,9 +65,9 @@ pub struct Options {
     pub jobs: Option<stint_controller::Config>,
     /// How much is kept of what is over.
     pub kept: Kept,
-    /// No Pod is made or given a node before this is true; without it that begins at once. So
-    /// somebody can look at what an earlier cluster has left, and change it, first.
-    pub may_begin: Option<watch::Receiver<bool>>,
+    /// Before it is open no Pod is made, given a node, or run. So somebody can look at what an
+    /// earlier cluster has left, and change it, first.
+    pub gate: Gate,
 }
 
 /// How much is kept of what is over.
@@ -102,7 +102,7 @@ impl Default for Options {
             limits: Limits::default(),
             jobs: Some(stint_controller::Config::default()),
             kept: Kept::default(),
-            may_begin: None,
+            gate: Gate::default(),
         }
     }
 }
@@ -159,9 +159,8 @@ impl Cluster {
         let controller = || client(&server, Identity::controller());
         starting.spawn("namespaces", namespaces::run(controller(), ca_certificate, clock.clone()));
         starting.spawn("collector", collector::run(controller()));
-        let may_begin = options.may_begin;
-        let binder = binder::run(controller(), clock.clone());
-        starting.spawn("binder", after(may_begin.clone(), binder));
+        let gate = options.gate;
+        starting.spawn("binder", binder::run(controller(), clock.clone(), gate.clone()));
         starting.spawn("endpoints", endpoints::run(controller()));
         starting.spawn("TTL", ttl::run(controller(), clock.clone()));
         let kept = options.kept;
@@ -171,7 +170,8 @@ impl Cluster {
         if let Some(folder) = folder {
             starting.spawn("disk watch", disk::watch(store.refusal(), folder));
         }
-        let node = options.node.map(|node| {
+        let node = options.node.map(|mut node| {
+            node.options.gate = gate.clone();
             let identity = Identity::node(&node.options.node_name);
             Running::start(node, client(&server, identity), clock.clone(), &logs)
         });
@@ -181,7 +181,7 @@ impl Cluster {
             let jobs = Controller::new(controller(), config);
             let metrics = jobs.metrics();
             server.add_metrics(move || metrics.text());
-            starting.spawn("Job controller", after(may_begin, run_jobs(jobs)));
+            starting.spawn("Job controller", run_jobs(jobs, gate));
         }
         Ok(Cluster { tasks: starting.watch_over(), server, store, opened_at, node })
     }
@@ -229,18 +229,8 @@ impl Cluster {
     }
 }
 
-/// Runs a task once it may begin.
-async fn after<T>(may_begin: Option<watch::Receiver<bool>>, task: impl Future<Output = T>) -> T {
-    if let Some(mut may_begin) = may_begin
-        && may_begin.wait_for(|may_begin| *may_begin).await.is_err()
-    {
-        // Whoever was to say so is gone: the cluster is about to be.
-        pending::<()>().await;
-    }
-    task.await
-}
-
-async fn run_jobs(controller: Controller) -> Infallible {
+async fn run_jobs(controller: Controller, gate: Gate) -> Infallible {
+    gate.opened().await;
     controller.run(pending()).await;
     panic!("the Job controller ended, and nobody had told it to")
 }

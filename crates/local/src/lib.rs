@@ -51,4 +51,6 @@ pub use pods::NodeOptions;
 /// Whose client it is.
 pub use stint_apiserver::access::Identity;
 pub use stint_apiserver::{AuditFile, AuditFileError};
+/// What holds a cluster back until somebody lets it begin.
+pub use stint_node::{Gate, GateKey};
 pub use tasks::TaskFailure;

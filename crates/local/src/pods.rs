@@ -13,7 +13,7 @@ use stint_node::{Logs, Node, Runtime};
 pub struct NodeOptions {
     /// What runs containers.
     pub runtime: Arc<dyn Runtime>,
-    /// The node; its clock is the cluster's.
+    /// The node; its clock and gate are the cluster's.
     pub options: stint_node::Options,
     /// How long Pods may take to end when the cluster stops; their own grace if that is shorter.
     pub grace: Duration,

@@ -72,6 +72,7 @@ pub(crate) struct Head {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(crate) struct HeadMeta {
+    uid: Option<String>,
     deletion_timestamp: Option<String>,
     deletion_grace_period_seconds: Option<i64>,
 }
@@ -144,6 +145,15 @@ impl Calls {
         });
         let path = path::object(&pod.namespace, "pods", &pod.name);
         self.send(Method::DELETE, &path, path::JSON, &options).await.map(drop)
+    }
+
+    /// Whether a Pod is known not to be there: another one may have its name.
+    pub(crate) async fn is_gone(&self, pod: &PodRef) -> bool {
+        match self.get::<Head>(&path::object(&pod.namespace, "pods", &pod.name)).await {
+            Ok(Some(head)) => head.metadata.uid.is_some_and(|uid| uid != pod.uid),
+            Ok(None) => true,
+            Err(_) => false,
+        }
     }
 
     /// An object, if there is one.

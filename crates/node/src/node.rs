@@ -8,6 +8,7 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::panic::AssertUnwindSafe;
+use std::pin::pin;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -193,10 +194,13 @@ impl Agent {
         let mut registration = JoinSet::new();
         let keeping = registration::keep(calls.clone(), options.clone(), name, self.began, said_at);
         registration.spawn(keeping);
+        let mut gate = pin!(options.gate.opened());
+        let mut is_open = false;
         let grace = loop {
             tokio::select! {
                 grace = &mut stopped => break grace.unwrap_or_default(),
-                Some(heard) = news.next() => self.hear(heard),
+                () = &mut gate, if !is_open => is_open = true,
+                Some(heard) = news.next(), if is_open => self.hear(heard),
                 Some(ended) = self.workers.join_next() => self.take(ended),
                 Some(_) = self.tasks.join_next() => {}
             }
@@ -390,10 +394,15 @@ impl Agent {
         self.tasks.spawn(async move {
             let mut pause = FIRST_REMOVAL_PAUSE;
             loop {
+                let PodRef { namespace, name, .. } = &target;
                 match calls.remove(&target).await {
                     Ok(()) | Err(CallError::NotFound) => return,
+                    Err(_) if calls.is_gone(&target).await => return,
+                    Err(error) if pause == FIRST_REMOVAL_PAUSE => {
+                        tracing::warn!(namespace, name, %error, "cannot remove a Pod yet");
+                    }
                     Err(error) => {
-                        tracing::debug!(pod = target.name, %error, "cannot remove a Pod");
+                        tracing::debug!(namespace, name, %error, "cannot remove a Pod yet");
                     }
                 }
                 tokio::time::sleep(pause).await;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::address::AddressRange;
 use crate::backoff::BackoffOptions;
 use crate::clock::Clock;
+use crate::gate::Gate;
 use crate::logs::LogRotation;
 #[cfg(target_os = "linux")]
 use crate::machine::memory_bytes;
@@ -50,6 +51,9 @@ pub struct Options {
     pub cpu_millis: u64,
     /// Bytes of memory that the node says it has. Only on Linux this is found out.
     pub memory_bytes: u64,
+    /// Before it is open the node says that it is there and no more: nothing is begun, and nothing
+    /// is said of what an earlier process has left.
+    pub gate: Gate,
     /// How often the node gives a sign of life.
     pub lease_interval: Duration,
 }
@@ -80,6 +84,7 @@ impl Options {
             max_pods: 1000,
             cpu_millis: cores as u64 * 1000,
             memory_bytes: memory_bytes(),
+            gate: Gate::default(),
             lease_interval: Duration::from_secs(10),
         }
     }

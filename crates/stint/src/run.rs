@@ -33,7 +33,7 @@ use std::time::{Duration, Instant};
 use k8s_openapi::api::batch::v1::Job;
 use serde_json::Value;
 use stint_api::index_set::IndexSet;
-use stint_local::{Cluster, Identity, Options, StartError, TaskFailure};
+use stint_local::{Cluster, Gate, Identity, Options, StartError, TaskFailure};
 use stint_node::{Logs, RuntimeError};
 use stint_store::StoreError;
 use thiserror::Error;
@@ -251,15 +251,14 @@ async fn run_here(
             screen.say(format!("note: {note}\n"));
         }
     }
-    // For what an earlier run has left no Pod is made or given a node before it is known what is
-    // wanted of it. One that had its node already is begun by it.
-    let (begin, may_begin) = watch::channel(false);
+    // Nothing is done for what an earlier run has left before it is known what is wanted of it.
+    let (key, gate) = Gate::shut();
     let cluster = Cluster::start(Options {
         storage: place.storage(),
         gates: args.feature_gates.unwrap_or_default(),
         jobs: Some(args.jobs.config()),
         node: Some(node),
-        may_begin: Some(may_begin),
+        gate,
         ..Options::default()
     })
     .await
@@ -281,7 +280,7 @@ async fn run_here(
     };
     let mut run = match begun {
         Ok(Ok(run)) => {
-            begin.send_replace(true);
+            key.open();
             run
         }
         begun => {
@@ -399,7 +398,7 @@ impl Run {
         let mut progress = Progress::default();
         let mut earlier_pods = Vec::new();
         for written in &manifests.jobs {
-            let made = make_job(&calls, written, &wanted, opened_at).await?;
+            let made = make_job(&calls, written, &wanted).await?;
             if let Some(note) = made.note.filter(|_| !args.quiet) {
                 say(&format!("{note}\n"));
             }

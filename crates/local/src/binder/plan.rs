@@ -17,9 +17,10 @@
 //! # The order
 //!
 //! Waiting Pods go by priority, then by the age of their owner, then by their own, then by
-//! name. So the Pods of the Job that was created first go first, whenever they come; of Jobs of the
-//! same second, those of the one that was seen first. An owner that is no Job, or whose Job is
-//! gone, is as old as the oldest of its Pods that are known, ended ones included. One that does not fit holds up nobody, as in
+//! name. So the Pods of the Job that was created first go first, whenever they come. Of Jobs of the
+//! same second which came first is known if that was seen; those that were there before go by their
+//! names, and first. An owner that is no Job, or whose Job is gone, is as old as the oldest of its
+//! Pods that are known, ended ones included. One that does not fit holds up nobody, as in
 //! kube-scheduler: what fits goes ahead of it. So a large Pod may wait for as long as small ones
 //! keep coming; priority is the remedy.
 //!
@@ -60,7 +61,9 @@ struct Order {
     key: Key,
 }
 
-/// How old an owner is: when it was created, and its version then for those of the same second.
+/// How old an owner is: when it was created, and for those of the same second its version then. On the
+/// first list it is the place, as versions are of the last write there: lower than any that follows,
+/// as there are at least as many versions as Jobs.
 type Rank = (i64, u64);
 
 #[derive(Debug)]
@@ -142,6 +145,8 @@ pub(super) struct Plan {
     owners: HashMap<Arc<str>, Owner>,
     /// The Jobs there are, by uid, whether they have Pods or not.
     jobs: HashMap<Arc<str>, Rank>,
+    /// How many there were on the first list so far, and none once it is complete.
+    first_jobs: Option<u64>,
     lines: HashMap<Arc<Demand>, Line>,
     /// The heads of the lines that are open.
     heads: BTreeMap<Order, Arc<Demand>>,
@@ -174,6 +179,7 @@ impl Plan {
             pods: HashMap::new(),
             owners: HashMap::new(),
             jobs: HashMap::new(),
+            first_jobs: Some(0),
             lines: HashMap::new(),
             heads: BTreeMap::new(),
             closed: Vec::new(),
@@ -232,6 +238,7 @@ impl Plan {
     pub(super) fn complete_jobs(&mut self) {
         if let List::Running(seen) = std::mem::replace(&mut self.job_list, List::Complete) {
             self.jobs.retain(|uid, _| seen.contains(uid));
+            self.first_jobs = None;
         }
     }
 
@@ -244,7 +251,11 @@ impl Plan {
         if self.jobs.contains_key(&uid) {
             return;
         }
-        let rank = (sight::created(meta), sight::version(meta));
+        let place = self.first_jobs.as_mut().map(|count| {
+            *count += 1;
+            *count
+        });
+        let rank = (sight::created(meta), place.unwrap_or_else(|| sight::version(meta)));
         self.jobs.insert(uid.clone(), rank);
         let Some(owner) = self.owners.get_mut(&uid) else { return };
         owner.rank = rank;

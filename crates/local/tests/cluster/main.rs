@@ -7,6 +7,7 @@ mod binder;
 mod bootstrap;
 mod endpoints;
 mod foreground;
+mod gate;
 mod kit;
 mod leftovers;
 mod namespaces;

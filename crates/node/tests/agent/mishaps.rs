@@ -7,6 +7,7 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
+use stint_node::{Gate, Options};
 
 use crate::cluster::{Cluster, condition, container, main, phase, state_of, status_of};
 
@@ -165,4 +166,55 @@ async fn a_pod_that_cannot_be_removed_now_is_removed_when_it_can() {
     assert!(cluster.find("p").await.is_some());
     cluster.refuse_removals(false);
     cluster.wait_gone("p").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_tries_to_remove_a_pod_whose_name_is_another_ones() {
+    let cluster = Cluster::new().await;
+    cluster.script("p", "forever").await;
+    cluster.delete("p", Some(30)).await;
+    let failed = Patch::Merge(json!({"status": {"phase": "Failed"}}));
+    let params = PatchParams::default();
+    cluster.pods().patch_status("p", &params, &failed).await.expect("it can be");
+    cluster.refuse_removals(true);
+    let _node = cluster.start();
+    let tries = || cluster.count("POST", "/pods/p");
+    while tries() < 3 {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    cluster.delete("p", Some(0)).await;
+    cluster.wait_gone("p").await;
+    cluster.script("p", "forever").await;
+    cluster.wait_phase("p", "Running").await;
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let before = tries();
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    assert_eq!(tries(), before);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_begun_or_told_of_the_past_before_the_gate_is_open() {
+    let cluster = Cluster::new().await;
+    cluster.script("bound", "exit 0").await;
+    // It was lost by an earlier process.
+    cluster.script("lost", "forever").await;
+    let running = json!({"status": {"phase": "Running", "containerStatuses": [{
+        "name": "main", "image": "none", "imageID": "", "ready": true, "restartCount": 0,
+        "state": {"running": {"startedAt": "2027-01-15T08:00:00Z"}},
+    }]}});
+    let params = PatchParams::default();
+    let patched = cluster.pods().patch_status("lost", &params, &Patch::Merge(running)).await;
+    patched.expect("it can be");
+    let (key, gate) = Gate::shut();
+    let _node = cluster.start_with(Options { gate, ..cluster.options() });
+    while cluster.count("PATCH", "/nodes/here/status") == 0 {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert!(cluster.fake.sandboxes().is_empty());
+    assert_eq!(phase(&cluster.find("lost").await.expect("it is there")), "Running");
+    assert_eq!(phase(&cluster.find("bound").await.expect("it is there")), "Pending");
+    key.open();
+    cluster.wait_phase("bound", "Succeeded").await;
+    cluster.wait_phase("lost", "Failed").await;
 }

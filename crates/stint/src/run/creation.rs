@@ -204,119 +204,212 @@ fn is_heard_of(node: &Node, opened_at: u64) -> bool {
     has_told && version.is_some_and(|version: u64| version > opened_at)
 }
 
-/// Makes a Job, or finds the one that goes on. What is newer than `opened_at` has happened since this
-/// run began.
+/// Makes a Job, or finds the one that goes on. Nobody makes Pods for it meanwhile.
 pub(crate) async fn make_job(
     calls: &Calls,
     written: &Written<Job>,
     wanted: &Wanted,
-    opened_at: u64,
 ) -> Result<Made, CreationError> {
-    let job = &written.object;
-    let name = job.metadata.name.clone().filter(|name| !name.is_empty());
-    let namespace = job.metadata.namespace.as_deref().filter(|name| !name.is_empty());
-    let folder = format!("/apis/batch/v1/namespaces/{}/jobs", namespace.unwrap_or("default"));
-    let refused = |source| CreationError::Refused { place: written.place.clone(), source };
-    let unfit = |why: String| CreationError::Unfit {
-        place: written.place.clone(),
-        name: name.clone().or(job.metadata.generate_name.clone()).unwrap_or_default(),
-        why,
-    };
-    let old = match &name {
-        Some(name) => calls.get(&format!("{folder}/{name}")).await.map_err(refused)?,
-        None => None,
-    };
-    let preset = match (wanted, &old) {
-        (Wanted::All, _) => IndexSet::new(),
-        (Wanted::Only(only), _) => left_out(job, only).map_err(unfit)?,
-        (Wanted::NotCompleted, Some(old)) => completed(old, job),
-        (Wanted::NotCompleted, None) => {
-            let why = "has not been run in this data folder: leave out --retry-failed";
-            return Err(unfit(why.to_owned()));
-        }
-    };
+    let draft = Draft::new(calls, written, wanted);
+    let old = draft.find().await?;
+    let preset = draft.preset(old.as_ref())?;
     let mut note = None;
-    if let (Some(old), Some(name)) = (old, &name) {
-        let path = format!("{folder}/{name}");
-        let is_true = |kind: &str| {
-            let conditions = old["status"]["conditions"].as_array();
-            conditions.into_iter().flatten().any(|it| it["type"] == kind && it["status"] == "True")
-        };
-        let is_complete = is_true("Complete");
-        let version = old["metadata"]["resourceVersion"].as_str().and_then(|it| it.parse().ok());
-        let has_changed = version.is_some_and(|version: u64| version > opened_at);
-        let is_over = is_complete || is_true("Failed");
-        let is_going = !old["metadata"]["deletionTimestamp"].is_null();
-        // It may have ended since this run began: what was left to do was no more than to count.
-        let has_just_ended = is_over && has_changed && matches!(wanted, Wanted::All);
-        if !is_going && (!is_over || has_just_ended) {
-            if matches!(wanted, Wanted::Only(_)) {
-                let why = "is left unfinished by an earlier run, and goes on with all its indexes: \
-                           leave out --only-indexes";
-                return Err(unfit(why.to_owned()));
-            }
-            let mut note = format!("Job {name} goes on where an earlier run left it");
-            let mut spec = object(job)["spec"].take();
-            // A run that was killed may have left it so.
-            spec["suspend"] = json!(false);
-            let changed = differences("spec", &spec, &old["spec"]);
-            if changed.is_empty() || is_over {
-                return Made::again(calls, old, note).await.map_err(refused);
-            }
-            note += ", with what its manifest says now";
-            return match calls.merge(&path, &json!({"spec": spec})).await {
-                Ok(new) => Made::again(calls, new, note).await.map_err(refused),
-                Err(source) if source.is_invalid() => {
-                    // Of what has changed, some may be changed on the way.
-                    let told = source.to_string();
-                    let is_told = |it: &&Difference| told.contains(&format!("{}:", it.field()));
-                    let refused = changed.iter().find(is_told).or(changed.first());
-                    let what = refused.map_or(told.clone(), ToString::to_string);
-                    Err(unfit(format!(
-                        "is left unfinished by an earlier run, and its manifest now says what \
-                         cannot be changed on the way: {what}; go on with the manifest as it was, \
-                         or begin anew in another --data-dir"
-                    )))
-                }
-                Err(source) => Err(refused(source)),
-            };
+    if let Some(old) = old {
+        if !is_going(&old) && !is_over(&old) {
+            return draft.go_on(old).await;
         }
-        let before = old["spec"]["completions"].as_u64().unwrap_or(0);
-        let has_grown = is_indexed(job) && u64::from(completions(job)) > before;
-        if is_complete && matches!(wanted, Wanted::NotCompleted) && !has_grown {
-            let mut note = format!("Job {name} is Complete: there is nothing to run again");
-            let changed = differences("spec", &object(job)["spec"], &old["spec"]);
-            if let Some(what) = changed.first() {
-                note += &format!(
-                    "; its manifest has changed since: {what}; leave out --retry-failed to run it \
-                     anew"
-                );
-            }
-            return Made::again(calls, old, note).await.map_err(refused);
+        if let Some(note) = draft.has_nothing_to_do(&old) {
+            return draft.again(old, note).await;
         }
-        let had_indexes = old["spec"]["completionMode"] == "Indexed";
-        if matches!(wanted, Wanted::NotCompleted) && !(had_indexes && is_indexed(job)) {
-            note = Some(format!(
-                "Job {name} {} no indexes by which to tell what is done: all of it runs again",
-                if had_indexes { "has" } else { "had" }
+        note = draft.note_of_all(&old);
+        draft.clear_away(&old).await?;
+    }
+    let made = draft.create(&preset).await?;
+    Ok(Made { job: typed(made), preset, note, earlier_pods: Vec::new() })
+}
+
+/// A Job that is to be made, and what is wanted of it.
+struct Draft<'a> {
+    calls: &'a Calls,
+    written: &'a Written<Job>,
+    wanted: &'a Wanted,
+    /// Where Jobs of its namespace are.
+    folder: String,
+}
+
+impl<'a> Draft<'a> {
+    fn new(calls: &'a Calls, written: &'a Written<Job>, wanted: &'a Wanted) -> Self {
+        let namespace = written.object.metadata.namespace.as_deref();
+        let namespace = namespace.filter(|name| !name.is_empty()).unwrap_or("default");
+        let folder = format!("/apis/batch/v1/namespaces/{namespace}/jobs");
+        Draft { calls, written, wanted, folder }
+    }
+
+    /// Its name; one that has none is given one, and is never found again.
+    fn name(&self) -> Option<&str> {
+        self.written.object.metadata.name.as_deref().filter(|name| !name.is_empty())
+    }
+
+    fn path(&self) -> String {
+        format!("{}/{}", self.folder, self.name().unwrap_or_default())
+    }
+
+    fn refused(&self, source: CallError) -> CreationError {
+        CreationError::Refused { place: self.written.place.clone(), source }
+    }
+
+    fn unfit(&self, why: impl Into<String>) -> CreationError {
+        let name = self.name().or(self.written.object.metadata.generate_name.as_deref());
+        let name = name.unwrap_or_default().to_owned();
+        CreationError::Unfit { place: self.written.place.clone(), name, why: why.into() }
+    }
+
+    /// What an earlier run has left of it.
+    async fn find(&self) -> Result<Option<Value>, CreationError> {
+        match self.name() {
+            Some(_) => self.calls.get(&self.path()).await.map_err(|source| self.refused(source)),
+            None => Ok(None),
+        }
+    }
+
+    /// The indexes that are not to be run.
+    fn preset(&self, old: Option<&Value>) -> Result<IndexSet, CreationError> {
+        let job = &self.written.object;
+        match (self.wanted, old) {
+            (Wanted::All, _) => Ok(IndexSet::new()),
+            (Wanted::Only(only), _) => left_out(job, only).map_err(|why| self.unfit(why)),
+            (Wanted::NotCompleted, Some(old)) => Ok(completed(old, job)),
+            (Wanted::NotCompleted, None) => {
+                Err(self.unfit("has not been run in this data folder: leave out --retry-failed"))
+            }
+        }
+    }
+
+    /// One that is unfinished, with what its manifest says now.
+    async fn go_on(&self, old: Value) -> Result<Made, CreationError> {
+        if matches!(self.wanted, Wanted::Only(_)) {
+            return Err(self.unfit(
+                "is left unfinished by an earlier run, and goes on with all its indexes: leave out \
+                 --only-indexes",
             ));
         }
-        let held = foreign_finalizers(&old);
+        let name = self.name().unwrap_or_default();
+        let mut note = format!("Job {name} goes on where an earlier run left it");
+        let mut spec = object(&self.written.object)["spec"].take();
+        // Whoever had it before may have suspended it, and nobody else could resume it.
+        spec["suspend"] = json!(false);
+        let changed = differences("spec", &spec, &old["spec"]);
+        if changed.is_empty() {
+            return self.again(old, note).await;
+        }
+        note += ", with what its manifest says now";
+        match self.calls.merge(&self.path(), &json!({"spec": spec})).await {
+            Ok(new) => self.again(new, note).await,
+            Err(source) if source.is_invalid() => {
+                // Of what has changed, some may be changed on the way.
+                let told = source.to_string();
+                let is_told = |it: &&Difference| told.contains(&format!("{}:", it.field()));
+                let refused = changed.iter().find(is_told).or(changed.first());
+                let what = refused.map_or(told.clone(), ToString::to_string);
+                Err(self.unfit(format!(
+                    "is left unfinished by an earlier run, and its manifest now says what cannot \
+                     be changed on the way: {what}; go on with the manifest as it was, or begin \
+                     anew in another --data-dir"
+                )))
+            }
+            Err(source) => Err(self.refused(source)),
+        }
+    }
+
+    /// That nothing of it is to be run again, and why.
+    fn has_nothing_to_do(&self, old: &Value) -> Option<String> {
+        let job = &self.written.object;
+        let before = old["spec"]["completions"].as_u64().unwrap_or(0);
+        let has_grown = is_indexed(job) && u64::from(completions(job)) > before;
+        let asks_for_the_rest = matches!(self.wanted, Wanted::NotCompleted);
+        if !asks_for_the_rest || !has_condition(old, "Complete") || has_grown {
+            return None;
+        }
+        let name = self.name().unwrap_or_default();
+        let mut note = format!("Job {name} is Complete: there is nothing to run again");
+        if let Some(what) = differences("spec", &object(job)["spec"], &old["spec"]).first() {
+            note += &format!(
+                "; its manifest has changed since: {what}; leave out --retry-failed to run it anew"
+            );
+        }
+        Some(note)
+    }
+
+    /// That all of it is run again although only the rest was asked for, and why.
+    fn note_of_all(&self, old: &Value) -> Option<String> {
+        let had_indexes = old["spec"]["completionMode"] == "Indexed";
+        let has_both = had_indexes && is_indexed(&self.written.object);
+        if !matches!(self.wanted, Wanted::NotCompleted) || has_both {
+            return None;
+        }
+        let name = self.name().unwrap_or_default();
+        let have = if had_indexes { "has" } else { "had" };
+        Some(format!(
+            "Job {name} {have} no indexes by which to tell what is done: all of it runs again"
+        ))
+    }
+
+    /// Removes one that is over.
+    async fn clear_away(&self, old: &Value) -> Result<(), CreationError> {
+        let held = foreign_finalizers(old);
         if !held.is_empty() {
-            return Err(unfit(format!(
+            return Err(self.unfit(format!(
                 "cannot be made anew: the one of an earlier run has finalizers that nobody takes \
                  off here ({}); leave them out of the manifest, and begin anew in another \
                  --data-dir",
                 held.join(", ")
             )));
         }
-        calls.delete(&path).await.map_err(refused)?;
-        while calls.get(&path).await.map_err(refused)?.is_some() {
+        let path = self.path();
+        let refused = |source| self.refused(source);
+        self.calls.delete(&path).await.map_err(refused)?;
+        while self.calls.get(&path).await.map_err(refused)?.is_some() {
             sleep(LOOK_AGAIN).await;
         }
+        Ok(())
     }
-    let made = create(calls, &folder, job, &preset).await.map_err(refused)?;
-    Ok(Made { job: typed(made), preset, note, earlier_pods: Vec::new() })
+
+    /// Makes it, with some of its indexes completed.
+    async fn create(&self, preset: &IndexSet) -> Result<Value, CreationError> {
+        let object = object(&self.written.object);
+        let refused = |source| self.refused(source);
+        let made = self.calls.create(&self.folder, &object).await.map_err(refused)?;
+        if preset.is_empty() {
+            return Ok(made);
+        }
+        let name = made["metadata"]["name"].as_str().unwrap_or_default();
+        let path = format!("{}/{name}/status", self.folder);
+        let done = json!({"completedIndexes": preset.to_string(), "succeeded": preset.count()});
+        self.calls.merge(&path, &json!({"status": done})).await.map_err(refused)
+    }
+
+    /// One that was there already.
+    async fn again(&self, job: Value, note: String) -> Result<Made, CreationError> {
+        let uid = job["metadata"]["uid"].as_str().unwrap_or_default();
+        let pods = self.calls.list(&format!("{JOB_PODS}%3D{uid}")).await;
+        let mut earlier_pods: Vec<PodSight> = pods.map_err(|source| self.refused(source))?;
+        earlier_pods.retain(|pod| matches!(pod.stage(), Stage::Succeeded | Stage::Failed));
+        let note = Some(note);
+        Ok(Made { job: typed(job), preset: IndexSet::new(), note, earlier_pods })
+    }
+}
+
+fn is_going(job: &Value) -> bool {
+    !job["metadata"]["deletionTimestamp"].is_null()
+}
+
+fn is_over(job: &Value) -> bool {
+    has_condition(job, "Complete") || has_condition(job, "Failed")
+}
+
+fn has_condition(job: &Value, kind: &str) -> bool {
+    let conditions = job["status"]["conditions"].as_array();
+    conditions.into_iter().flatten().any(|it| it["type"] == kind && it["status"] == "True")
 }
 
 /// The finalizers that no part of the cluster takes off.
@@ -324,39 +417,6 @@ fn foreign_finalizers(object: &Value) -> Vec<&str> {
     let finalizers = object["metadata"]["finalizers"].as_array().into_iter().flatten();
     let is_ours = |it: &&str| [FOREGROUND_DELETION, ORPHAN].contains(it);
     finalizers.filter_map(Value::as_str).filter(|it| !is_ours(it)).collect()
-}
-
-impl Made {
-    /// One that was there already.
-    async fn again(calls: &Calls, job: Value, note: String) -> Result<Self, CallError> {
-        let uid = job["metadata"]["uid"].as_str().unwrap_or_default();
-        let mut earlier_pods: Vec<PodSight> = calls.list(&format!("{JOB_PODS}%3D{uid}")).await?;
-        earlier_pods.retain(|pod| matches!(pod.stage(), Stage::Succeeded | Stage::Failed));
-        let note = Some(note);
-        Ok(Made { job: typed(job), preset: IndexSet::new(), note, earlier_pods })
-    }
-}
-
-/// Makes a Job of which some indexes are completed. It is suspended until its status says so,
-/// as nobody runs Pods for a Job that is.
-async fn create(
-    calls: &Calls,
-    folder: &str,
-    job: &Job,
-    preset: &IndexSet,
-) -> Result<Value, CallError> {
-    let mut object = object(job);
-    if preset.is_empty() {
-        return calls.create(folder, &object).await;
-    }
-    object["spec"]["suspend"] = json!(true);
-    let made = calls.create(folder, &object).await?;
-    let name = made["metadata"]["name"].as_str().unwrap_or_default();
-    let path = format!("{folder}/{name}");
-    let status =
-        json!({"status": {"completedIndexes": preset.to_string(), "succeeded": preset.count()}});
-    calls.merge(&format!("{path}/status"), &status).await?;
-    calls.merge(&path, &json!({"spec": {"suspend": false}})).await
 }
 
 fn object(job: &Job) -> Value {
@@ -440,7 +500,7 @@ mod tests {
         let going = going.expect("it is there as long as the other is held");
         assert!(going["metadata"]["deletionTimestamp"].is_string(), "{going}");
 
-        let made = make_job(&calls, &job, &Wanted::All, cluster.opened_at()).await;
+        let made = make_job(&calls, &job, &Wanted::All).await;
         let made = made.expect("it is made");
         assert_ne!(made.job.metadata.uid.as_deref(), old["metadata"]["uid"].as_str());
         assert!(made.note.is_none(), "{:?}", made.note);
@@ -453,7 +513,7 @@ mod tests {
         let job = written(json!({"name": "held", "finalizers": ["example.com/hold"]}));
         calls.create(JOBS, &object(&job.object)).await.expect("it is made");
         calls.delete(&format!("{JOBS}/held")).await.expect("it is to go");
-        let refused = make_job(&calls, &job, &Wanted::All, cluster.opened_at()).await;
+        let refused = make_job(&calls, &job, &Wanted::All).await;
         let refused = refused.map(|made| made.job).expect_err("it would wait forever");
         assert!(refused.is_wrong_usage());
         let said = refused.to_string();

@@ -222,6 +222,34 @@ fn a_job_that_is_told_after_its_pods_gives_them_their_place() {
 }
 
 #[test]
+fn jobs_of_one_second_go_as_they_came_and_before_those_by_their_names() {
+    let mut bench = Bench::new(&[]);
+    // What is left of an earlier process: the last writes came in another order than the Jobs.
+    bench.plan = Plan::new(bench.start);
+    let second = "2026-01-01T00:00:01Z";
+    let of = |name: &str, version: u64| ObjectMeta {
+        resource_version: Some(version.to_string()),
+        ..job(name, second)
+    };
+    bench.plan.begin_jobs();
+    bench.plan.see_job(&of("a", 90));
+    bench.plan.see_job(&of("b", 80));
+    bench.plan.complete_jobs();
+    bench.plan.see_job(&of("z", 91));
+    bench.plan.see_job(&of("c", 92));
+    bench.plan.see_job(&of("z", 93));
+    bench.plan.begin_pods();
+    bench.plan.complete_pods(bench.start);
+    bench.plan.begin_nodes();
+    bench.plan.complete_nodes();
+    for name in ["a", "b", "c", "z"] {
+        bench.see(owned(&format!("{name}-0"), name, second));
+    }
+    bench.plan.see_node(node("n", "100", 100));
+    assert_eq!(bench.binds(), ["a-0 n", "b-0 n", "z-0 n", "c-0 n"]);
+}
+
+#[test]
 fn pods_go_where_most_is_left() {
     let mut bench = Bench::new(&[("a", "4", 10), ("b", "8", 10)]);
     for name in ["p0", "p1", "p2", "p3"] {
