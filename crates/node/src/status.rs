@@ -252,10 +252,10 @@ impl Reporter {
             name: cell.plan.name.clone(),
             image: cell.plan.image.clone(),
             image_id: String::new(),
-            container_id: cell.has_run().then(|| id(cell.run)),
+            container_id: cell.has_run().then(|| id(cell.newest_run())),
             ready: cell.is_ready || is_done,
             started: Some(cell.is_started),
-            restart_count: i32::try_from(cell.run).unwrap_or(i32::MAX),
+            restart_count: i32::try_from(cell.newest_run()).unwrap_or(i32::MAX),
             state: Some(state),
             last_state: last,
             ..ContainerStatus::default()

@@ -74,6 +74,17 @@ struct ContainerSight {
     state: State,
     last_state: State,
     restart_count: u32,
+    #[serde(rename = "containerID")]
+    container_id: String,
+}
+
+impl ContainerSight {
+    /// Whether the run that it is in, or about to be in, has no number yet: it waits, and what it
+    /// says of itself is of the run that ended last.
+    fn waits_for_its_next_run(&self) -> bool {
+        let last = self.last_state.terminated.as_ref();
+        self.state.waiting.is_some() && last.is_some_and(|it| it.container_id == self.container_id)
+    }
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -94,6 +105,8 @@ struct Waiting {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Terminated {
+    #[serde(rename = "containerID")]
+    container_id: String,
     exit_code: i32,
     reason: String,
     message: String,
@@ -230,8 +243,7 @@ impl PodSight {
     /// How many runs of its containers are over that were not their last.
     pub(crate) fn relapses(&self) -> u64 {
         let of = |it: &ContainerSight| {
-            let waits = it.state.waiting.is_some() && it.last_state.terminated.is_some();
-            u64::from(it.restart_count) + u64::from(waits)
+            u64::from(it.restart_count) + u64::from(it.waits_for_its_next_run())
         };
         self.containers().map(of).sum()
     }
@@ -254,8 +266,7 @@ impl PodSight {
     pub(crate) fn relapsed_run(&self) -> Option<u32> {
         let (container, _) = self.relapse()?;
         let newest = container.restart_count;
-        // As long as the next one waits it has no number.
-        if container.state.waiting.is_some() { Some(newest) } else { newest.checked_sub(1) }
+        if container.waits_for_its_next_run() { Some(newest) } else { newest.checked_sub(1) }
     }
 
     /// From when to when that was.

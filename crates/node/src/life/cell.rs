@@ -144,6 +144,14 @@ impl Cell {
         self.end.is_some() || matches!(self.state, State::Running { .. })
     }
 
+    /// Which run is the newest that has begun. One that is being started is none yet.
+    pub(crate) fn newest_run(&self) -> u32 {
+        match (&self.state, &self.end) {
+            (State::Starting, Some(end)) => end.run,
+            _ => self.run,
+        }
+    }
+
     /// Whether it has ended for good, with this kind of end.
     pub(crate) fn is_over(&self) -> bool {
         self.state == State::Over

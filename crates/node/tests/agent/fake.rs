@@ -16,6 +16,9 @@ use stint_node::{
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
+/// How long a container takes to start whose command begins with `slow`.
+const SLOW_START: Duration = Duration::from_secs(5);
+
 /// What has happened, with the second at which it did.
 #[derive(Clone, Debug)]
 pub(crate) struct Fake {
@@ -149,6 +152,9 @@ impl Sandbox for FakeSandbox {
             if spec.command[0] == "unsupported" {
                 return Err(RuntimeError::Unsupported("not on this machine".to_owned()));
             }
+            if spec.command[0] == "slow" {
+                tokio::time::sleep(SLOW_START).await;
+            }
             fake.note(format!("start {name}"));
             assert_ne!(spec.command[0], "panic", "as the test wants it");
             fake.specs.lock().expect("nobody panics here").push(spec.clone());
@@ -190,6 +196,7 @@ async fn live(
                 "say" => writeln!(stdout, "{}", next()).expect("somebody listens"),
                 "exit" => return Ending::Code(next().parse().expect("a code")),
                 "vanish" => return Ending::Lost,
+                "slow" => {}
                 _ => std::future::pending().await,
             }
         }

@@ -37,6 +37,30 @@ async fn a_container_that_fails_again_and_again_waits_longer_each_time() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_run_counts_when_it_has_begun() {
+    let cluster = Cluster::new().await;
+    let _node = cluster.start();
+    let spec = json!({"restartPolicy": "OnFailure", "containers": [main("slow sleep 1 exit 1")]});
+    cluster.create("p", spec).await;
+    let pod = cluster.wait("p", "is about to run again", |pod| {
+        let has_run = pod.status.as_ref().is_some_and(|it| it.container_statuses.is_some())
+            && status_of(pod, "main").last_state.is_some();
+        has_run && state_of(pod, "main") == "waiting ContainerCreating"
+    });
+    let pod = pod.await;
+    let status = status_of(&pod, "main");
+    let last = status.last_state.as_ref().and_then(|it| it.terminated.as_ref());
+    assert_eq!(status.restart_count, 0);
+    assert_eq!(last.and_then(|it| it.container_id.as_ref()), status.container_id.as_ref());
+    cluster
+        .wait("p", "runs again", |pod| {
+            state_of(pod, "main").starts_with("running")
+                && status_of(pod, "main").restart_count == 1
+        })
+        .await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_container_that_succeeds_is_not_started_again_on_failure() {
     let cluster = Cluster::new().await;
     let _node = cluster.start();

@@ -259,6 +259,29 @@ fn a_container_that_failed_and_runs_again_is_a_failure_until_its_pod_succeeds() 
     assert_eq!(progress.jobs()[0].failures().count(), 0);
 }
 
+#[test]
+fn a_run_whose_hook_is_not_over_has_not_failed() {
+    let (mut progress, now) = started();
+    let seen = |restarts: u32, reason: &str| -> PodSight {
+        let ended = json!({"exitCode": 4, "reason": "Error", "containerID": "p://a.main.0"});
+        serde_json::from_value(json!({
+            "metadata": {"name": "p", "namespace": "default", "uid": "a",
+                "labels": {"batch.kubernetes.io/controller-uid": "u"}},
+            "spec": {"nodeName": "n", "restartPolicy": "OnFailure"},
+            "status": {"phase": "Running", "containerStatuses": [{
+                "name": "main", "restartCount": restarts,
+                "containerID": format!("p://a.main.{restarts}"),
+                "state": {"waiting": {"reason": reason}}, "lastState": {"terminated": ended}}]},
+        }))
+        .expect("it is a Pod")
+    };
+    progress.observe_pod(&seen(0, "CrashLoopBackOff"), false, now);
+    progress.observe_pod(&seen(1, "ContainerCreating"), false, now);
+    let failures = progress.jobs()[0].failures();
+    let failures: Vec<_> = failures.map(|it| (&*it.why, it.times, it.run)).collect();
+    assert_eq!(failures, [("exit code 4", 1, Some(0))]);
+}
+
 /// A Pod without an index whose container has been run again so often.
 fn restarted(uid: &str, phase: &str, restarts: u32) -> PodSight {
     let ended = json!({"terminated": {"exitCode": 3, "reason": "Error"}});

@@ -65,6 +65,7 @@ fn a_run_that_was_stopped_goes_on_in_its_data_folder() {
     );
     // It has no retry to lose: that it was stopped is not its failure.
     let job = indexed("goes-on", 2, "  backoffLimitPerIndex: 0", &script);
+    let job = job.replace("parallelism: 8", "parallelism: 1");
     let file = bench.file("job.yaml", &job);
     let data = bench.path("data");
     let run = bench.start(&["--data-dir", &data, &file], "ready");
