@@ -47,6 +47,9 @@ const JITTER: f64 = 1.2;
 /// How long giving the Lease back may take when the process stops.
 const RELEASE_TIME: Duration = Duration::from_secs(2);
 
+/// How soon that is tried again if the Lease has changed meanwhile.
+const RELEASE_PAUSE: Duration = Duration::from_millis(20);
+
 /// How long a Lease that was given back is said to last, in seconds: the API takes none below.
 const RELEASED_SECONDS: i32 = 1;
 
@@ -410,7 +413,9 @@ impl Election {
             let options = PostParams::default();
             match self.leases.replace(&self.config.name, &options, &self.released(lease)).await {
                 Ok(_) => return Ok(true),
-                Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => {}
+                Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => {
+                    tokio::time::sleep(RELEASE_PAUSE).await;
+                }
                 Err(error) => return Err(error),
             }
         }

@@ -18,8 +18,6 @@ use serde::Deserialize;
 use stint_api::closed_set::JobConditionType;
 use stint_api::condition;
 use stint_apiserver::Clock;
-use stint_apiserver::kind::Names;
-use stint_apiserver::kinds;
 use tracing::warn;
 
 use crate::deadlines::Deadlines;
@@ -49,7 +47,7 @@ struct JobStatusSight {
 
 /// Deletes Jobs when their time is over, for ever.
 pub(crate) async fn run(client: Client, clock: Clock) -> Infallible {
-    let mut feed = whole(resource::part::<JobSight>(&client, names(), None));
+    let mut feed = whole(resource::part::<JobSight>(&client, resource::jobs(), None));
     let (mut deadlines, mut queue) = (Deadlines::default(), Queue::default());
     let mut works = FuturesUnordered::new();
     loop {
@@ -79,10 +77,6 @@ pub(crate) async fn run(client: Client, clock: Clock) -> Infallible {
             });
         }
     }
-}
-
-fn names() -> &'static Names {
-    kinds::find("batch", "v1", "jobs").expect("the server serves it").names()
 }
 
 /// When a Job is to be deleted, if at all.
@@ -123,7 +117,7 @@ async fn delete(client: &Client, key: &Key, now: Timestamp) -> Settled {
 }
 
 async fn try_to_delete(client: &Client, key: &Key, now: Timestamp) -> kube::Result<()> {
-    let jobs: Api<JobSight> = resource::part(client, names(), Some(&key.namespace));
+    let jobs: Api<JobSight> = resource::part(client, resource::jobs(), Some(&key.namespace));
     let Some(job) = jobs.get_opt(&key.name).await? else { return Ok(()) };
     // Of a Job that has got more time the watch tells.
     if due(&job).is_none_or(|time| time > now) {

@@ -91,9 +91,6 @@ const MAX_TAILS: usize = 1_000;
 /// How many of them are read at one time, between which news is taken in.
 const MAX_TAILS_AT_ONCE: usize = 20;
 
-/// Of how many Pods that were stopped and removed the logs are kept: of as many as run at once.
-const MAX_STOPPED_LOGS: usize = 1_000;
-
 /// How long the disk may take nothing before that ends a run: long enough to make some room, if
 /// somebody is there.
 const DISK_PATIENCE: Duration = Duration::from_secs(10);
@@ -244,8 +241,8 @@ async fn run_here(
     let is_temporary = place.temporary_path().is_some();
     let pods = args.pods.start(NODE, &place.pods()).await;
     let (mut node, notes) = pods.map_err(|source| RunError::Node { folder: folder(), source })?;
-    // The Pods of a Job that comes to a bad end are stopped and removed.
-    node.options.stopped_logs = MAX_STOPPED_LOGS;
+    // The Pods of a Job that comes to a bad end are stopped and removed: as many as run at once.
+    node.options.stopped_logs = node.options.max_pods as usize;
     if !args.quiet {
         for note in unheld::notes(manifests, &notes) {
             screen.say(format!("note: {note}\n"));

@@ -6,6 +6,8 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
 
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::coordination::v1::Lease;
@@ -15,6 +17,7 @@ use serde_json::{Value, json};
 use stint_api::names::managed_by;
 use stint_kit::job::{counts, end};
 use stint_kit::{Driver, Fate};
+use tokio::process::Command;
 
 use crate::attempt::attempt;
 use crate::audit::{self, Call};
@@ -59,6 +62,12 @@ pub async fn run(suite: &Suite, report: &mut Report) -> Result<(), ClusterError>
     if !names().iter().any(|name| suite.wants(name)) {
         return Ok(());
     }
+    if let Err(why) = can_unshare().await {
+        for name in names().iter().filter(|name| suite.wants(name)) {
+            report.tell(name, Duration::ZERO, Err(why.clone()));
+        }
+        return Ok(());
+    }
     let stint = program::path(&suite.build).await?;
     let stint = stint.canonicalize().unwrap_or(stint);
     let driver = Driver::new(|_| Fate::succeeds());
@@ -70,6 +79,22 @@ pub async fn run(suite: &Suite, report: &mut Report) -> Result<(), ClusterError>
     }
     suite.close([theatre], report.failed() > before);
     Ok(())
+}
+
+/// Whether a process may have mounts of its own here: a Pod has its token where only it sees it.
+async fn can_unshare() -> Result<(), String> {
+    let mut command = Command::new("unshare");
+    command.args(["--map-root-user", "--mount", "true"]).stdin(Stdio::null());
+    let why = match command.output().await {
+        Ok(output) if output.status.success() => return Ok(()),
+        Ok(output) => String::from_utf8_lossy(&output.stderr).trim().to_owned(),
+        Err(error) => error.to_string(),
+    };
+    Err(format!(
+        "a process cannot have mounts of its own here (unshare --map-root-user --mount: {why}): run it \
+         where user namespaces are allowed, such as in a container with the capability SYS_ADMIN, or \
+         after sysctl kernel.unprivileged_userns_clone=1"
+    ))
 }
 
 /// It is installed, leads by its own Lease, runs a Job and ends, and is refused nothing.

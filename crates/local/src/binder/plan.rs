@@ -260,7 +260,7 @@ impl Plan {
         let Some(owner) = self.owners.get_mut(&uid) else { return };
         owner.rank = rank;
         for key in owner.pods.iter().cloned().collect::<Vec<Key>>() {
-            self.move_up(&key, rank);
+            self.rank_anew(&key, rank);
         }
     }
 
@@ -451,7 +451,7 @@ impl Plan {
     }
 
     /// Gives a Pod that waits the place that its owner's age gives it.
-    fn move_up(&mut self, key: &Key, owner: Rank) {
+    fn rank_anew(&mut self, key: &Key, owner: Rank) {
         let known = self.pods.get_mut(key).expect("an owner has Pods that are known");
         let Stage::Waiting(waiting) = &mut known.stage else { return };
         let order = Order { owner, ..waiting.order.clone() };

@@ -258,12 +258,20 @@ fn a_pod_that_is_being_deleted_is_replaced_when_it_has_ended_as_the_example_says
     kubectl.run("wait --for=condition=complete job/pod-replacement --timeout=60s");
 }
 
+/// Two ports that nobody listens on, at whatever address.
+fn free_ports() -> [u16; 2] {
+    let listen = || std::net::TcpListener::bind("0.0.0.0:0").expect("there are free ports");
+    let both = [listen(), listen()];
+    both.map(|it| it.local_addr().expect("it has an address").port())
+}
+
 #[test]
 fn probes_and_hooks_ask_a_pod_at_its_own_address() {
     as_everybody(|home| {
         let (_server, kubectl) = home.server();
         let gate = home.path("gate");
-        // Two Pods have the same ports, each at its own address.
+        // Two Pods have the same ports, each at its own address. Nobody else may have them at all.
+        let [web, alive] = free_ports();
         let script = format!(
             r#"
 import http.server, os, socket, threading, time
@@ -275,15 +283,15 @@ class Answer(http.server.BaseHTTPRequestHandler):
         self.end_headers()
     def log_message(self, *_):
         pass
-alive = socket.create_server((address, 8081))
-server = http.server.ThreadingHTTPServer((address, 8080), Answer)
+alive = socket.create_server((address, {alive}))
+server = http.server.ThreadingHTTPServer((address, {web}), Answer)
 threading.Thread(target=server.serve_forever, daemon=True).start()
-while not os.path.exists("{}"):
+while not os.path.exists("{gate}"):
     time.sleep(0.05)
 alive.close()
 time.sleep(1000)
 "#,
-            gate.display()
+            gate = gate.display()
         );
         let script = serde_json::to_string(&script).expect("text is JSON");
         let manifest = format!(
@@ -304,10 +312,10 @@ spec:
         image: python
         command: [python3, -c, {script}]
         env: [{{name: POD_IP, valueFrom: {{fieldRef: {{fieldPath: status.podIP}}}}}}]
-        ports: [{{name: web, containerPort: 8080}}]
+        ports: [{{name: web, containerPort: {web}}}]
         readinessProbe: {{httpGet: {{path: ready, port: web}}, periodSeconds: 1}}
-        startupProbe: {{tcpSocket: {{port: 8081}}, periodSeconds: 1, failureThreshold: 100}}
-        livenessProbe: {{tcpSocket: {{port: 8081}}, periodSeconds: 1, timeoutSeconds: 30}}
+        startupProbe: {{tcpSocket: {{port: {alive}}}, periodSeconds: 1, failureThreshold: 100}}
+        livenessProbe: {{tcpSocket: {{port: {alive}}}, periodSeconds: 1, timeoutSeconds: 30}}
         lifecycle:
           postStart: {{sleep: {{seconds: 1}}}}
           preStop: {{httpGet: {{path: /bye, port: web}}}}
@@ -325,7 +333,7 @@ spec:
             assert!(said.contains("asked for /bye\n"), "{said}");
             let address = pod["status"]["podIP"].as_str().expect("it had one");
             let events = kubectl.run(&format!("events --for=pod/{name}"));
-            let why = format!("Liveness probe failed: dial tcp {address}:8081");
+            let why = format!("Liveness probe failed: dial tcp {address}:{alive}");
             assert!(events.contains(&why), "{why}: {events}");
         }
         assert_eq!(pods["items"].as_array().map(Vec::len), Some(2), "{pods}");
