@@ -1,6 +1,6 @@
 //! The plays in bad weather, all at once, for many seeds.
 //!
-//! `STINT_SEEDS` says how many seeds (48), `STINT_FIRST_SEED` from which one on (0), and
+//! `STINT_SEEDS` says how many seeds (16), `STINT_FIRST_SEED` from which one on (0), and
 //! `STINT_SEED` gives a single one again.
 
 use std::cell::Cell;
@@ -25,7 +25,7 @@ use crate::random::Random;
 const LATEST: Duration = Duration::from_secs(60);
 
 /// How many seeds there are if nobody says: what two cores do in a minute or two, unoptimized.
-const SEEDS: u64 = 48;
+const SEEDS: u64 = 16;
 
 /// How many tests share them, so that all cores have something to do.
 const PARTS: u64 = 4;
