@@ -33,7 +33,7 @@ use std::time::{Duration, Instant};
 use k8s_openapi::api::batch::v1::Job;
 use serde_json::Value;
 use stint_api::index_set::IndexSet;
-use stint_local::{Cluster, Gate, Identity, Options, StartError, TaskFailure};
+use stint_local::{Cluster, Gate, GateKey, Identity, Options, StartError, TaskFailure};
 use stint_node::{Logs, RuntimeError};
 use stint_store::StoreError;
 use thiserror::Error;
@@ -237,29 +237,7 @@ async fn run_here(
     let screen = Screen::start().map_err(RunError::Runtime)?;
     let place = Place::choose(args.data_dir.as_deref())?;
     ending.remove(place.temporary_path());
-    let folder = || place.folder().to_owned();
-    let is_temporary = place.temporary_path().is_some();
-    let pods = args.pods.start(NODE, &place.pods()).await;
-    let (mut node, notes) = pods.map_err(|source| RunError::Node { folder: folder(), source })?;
-    // The Pods of a Job that comes to a bad end are stopped and removed: as many as run at once.
-    node.options.stopped_logs = node.options.max_pods as usize;
-    if !args.quiet {
-        for note in unheld::notes(manifests, &notes) {
-            screen.say(format!("note: {note}\n"));
-        }
-    }
-    // Nothing is done for what an earlier run has left before it is known what is wanted of it.
-    let (key, gate) = Gate::shut();
-    let cluster = Cluster::start(Options {
-        storage: place.storage(),
-        gates: args.feature_gates.unwrap_or_default(),
-        jobs: Some(args.jobs.config()),
-        node: Some(node),
-        gate,
-        ..Options::default()
-    })
-    .await
-    .map_err(|source| RunError::Start { folder: folder(), is_temporary, source })?;
+    let (cluster, key) = start(args, manifests, &place, &screen).await?;
     let calls = Calls::new(cluster.client(Identity::admin()));
     let stopped = async |signals: &mut Signals| {
         tokio::select! {
@@ -287,19 +265,8 @@ async fn run_here(
             }
             let closed = cluster.shutdown().await.map_err(RunError::Close);
             screen.flush(SCREEN_TIME).await;
-            return match begun {
-                Ok(Err(RunError::Creation(error))) => Err(match error.into_failure() {
-                    Ok(source) => RunError::Unkept { folder: folder(), is_temporary, source },
-                    Err(error) => RunError::Creation(error),
-                }),
-                Ok(Err(error)) => Err(error),
-                Err(Stop::Failed(failure)) => Err(RunError::Failed(failure)),
-                Err(Stop::Refused(source)) => Err(RunError::Disk { folder: folder(), source }),
-                Err(Stop::TimedOut) => closed.map(|()| EXIT_TIMED_OUT),
-                Ok(Ok(_)) | Err(Stop::Interrupted | Stop::Ended) => {
-                    closed.map(|()| EXIT_INTERRUPTED)
-                }
-            };
+            let code = why_unbegun(begun, &place)?;
+            return closed.map(|()| code);
         }
     };
     let stop = tokio::select! {
@@ -343,6 +310,57 @@ async fn run_here(
             say(&format!("error: {}\n", RunError::Output(error)));
             Ok(code)
         }
+    }
+}
+
+/// Starts the cluster. Nothing is done for what an earlier run has left before somebody knows what is
+/// wanted of it, and opens the gate.
+async fn start(
+    args: &RunArgs,
+    manifests: &Manifests,
+    place: &Place,
+    screen: &Screen,
+) -> Result<(Cluster, GateKey), RunError> {
+    let folder = || place.folder().to_owned();
+    let pods = args.pods.start(NODE, &place.pods()).await;
+    let (mut node, notes) = pods.map_err(|source| RunError::Node { folder: folder(), source })?;
+    // The Pods of a Job that comes to a bad end are stopped and removed: as many as run at once.
+    node.options.stopped_logs = node.options.max_pods as usize;
+    if !args.quiet {
+        for note in unheld::notes(manifests, &notes) {
+            screen.say(format!("note: {note}\n"));
+        }
+    }
+    let (key, gate) = Gate::shut();
+    let started = Cluster::start(Options {
+        storage: place.storage(),
+        gates: args.feature_gates.unwrap_or_default(),
+        jobs: Some(args.jobs.config()),
+        node: Some(node),
+        gate,
+        ..Options::default()
+    });
+    let is_temporary = place.temporary_path().is_some();
+    let refused = |source| RunError::Start { folder: folder(), is_temporary, source };
+    Ok((started.await.map_err(refused)?, key))
+}
+
+/// What a run ends with whose Jobs have not all begun.
+fn why_unbegun(begun: Result<Result<Run, RunError>, Stop>, place: &Place) -> Result<u8, RunError> {
+    let folder = || place.folder().to_owned();
+    match begun {
+        Ok(Err(RunError::Creation(error))) => Err(match error.into_failure() {
+            Ok(source) => {
+                let is_temporary = place.temporary_path().is_some();
+                RunError::Unkept { folder: folder(), is_temporary, source }
+            }
+            Err(error) => RunError::Creation(error),
+        }),
+        Ok(Err(error)) => Err(error),
+        Err(Stop::Failed(failure)) => Err(RunError::Failed(failure)),
+        Err(Stop::Refused(source)) => Err(RunError::Disk { folder: folder(), source }),
+        Err(Stop::TimedOut) => Ok(EXIT_TIMED_OUT),
+        Ok(Ok(_)) | Err(Stop::Interrupted | Stop::Ended) => Ok(EXIT_INTERRUPTED),
     }
 }
 
