@@ -65,8 +65,8 @@ pub struct Options {
     pub jobs: Option<stint_controller::Config>,
     /// How much is kept of what is over.
     pub kept: Kept,
-    /// Before it is open no Pod is made, given a node, or run. So somebody can look at what an
-    /// earlier cluster has left, and change it, first.
+    /// Before it is open no Pod is made, given a node, or run, and no Job goes because its time to live
+    /// is over. So somebody can look at what an earlier cluster has left, and change it, first.
     pub gate: Gate,
 }
 
@@ -162,7 +162,7 @@ impl Cluster {
         let gate = options.gate;
         starting.spawn("binder", binder::run(controller(), clock.clone(), gate.clone()));
         starting.spawn("endpoints", endpoints::run(controller()));
-        starting.spawn("TTL", ttl::run(controller(), clock.clone()));
+        starting.spawn("TTL", ttl::run(controller(), clock.clone(), gate.clone()));
         let kept = options.kept;
         let pods = pod_collector::run(controller(), kept.finished_pods, clock.clone());
         starting.spawn("Pod collector", pods);

@@ -18,6 +18,7 @@ use serde::Deserialize;
 use stint_api::closed_set::JobConditionType;
 use stint_api::condition;
 use stint_apiserver::Clock;
+use stint_node::Gate;
 use tracing::warn;
 
 use crate::deadlines::Deadlines;
@@ -45,8 +46,9 @@ struct JobStatusSight {
     conditions: Option<Vec<JobCondition>>,
 }
 
-/// Deletes Jobs when their time is over, for ever.
-pub(crate) async fn run(client: Client, clock: Clock) -> Infallible {
+/// Deletes Jobs when their time is over, for ever, once the gate is open.
+pub(crate) async fn run(client: Client, clock: Clock, gate: Gate) -> Infallible {
+    gate.opened().await;
     let mut feed = whole(resource::part::<JobSight>(&client, resource::jobs(), None));
     let (mut deadlines, mut queue) = (Deadlines::default(), Queue::default());
     let mut works = FuturesUnordered::new();

@@ -312,10 +312,12 @@ fn newest_run(status: &ContainerStatus) -> Option<u32> {
     (has_run || has_ended_before).then_some(count)
 }
 
-/// Whether a container has ended, and is to be run again.
+/// Whether a container has ended, and its next run has not begun: what it says of itself is of the run
+/// that ended last.
 fn waits_to_run_again(status: &ContainerStatus) -> bool {
-    let has_ended_before = status.last_state.as_ref().is_some_and(|it| it.terminated.is_some());
-    has_ended_before && status.state.as_ref().is_some_and(|state| state.waiting.is_some())
+    let last = status.last_state.as_ref().and_then(|it| it.terminated.as_ref());
+    let is_waiting = status.state.as_ref().is_some_and(|state| state.waiting.is_some());
+    is_waiting && last.is_some_and(|last| last.container_id == status.container_id)
 }
 
 fn waiting_reason(status: &ContainerStatus) -> Option<&str> {

@@ -174,20 +174,30 @@ impl Agent {
         let reading = tokio::task::spawn_blocking(move || (begun::read(&folder), logs.kept()));
         (self.kept, self.kept_logs) = reading.await.expect("reading does not panic");
         let name = self.shared.runtime.name();
-        // Nothing begins before the API knows that this node runs, and on which start of the machine.
-        let beginning = async {
-            let has_crashed = registration::has_machine_crashed(&calls, &options).await;
-            let said = registration::say_status(&calls, &options, name, self.began, true).await;
-            (has_crashed, said.is_ok().then(|| options.clock.now()))
-        };
-        let begun = tokio::select! {
-            begun = beginning => Some(begun),
-            _ = &mut stopped => None,
-        };
-        let Some((has_crashed, said_at)) = begun else {
-            return self.say_unready(&calls, &options).await;
+        let has_crashed = tokio::select! {
+            has_crashed = registration::has_machine_crashed(&calls, &options) => has_crashed,
+            _ = &mut stopped => return,
         };
         self.is_distrusted = has_crashed;
+        // Nothing begins before the API knows that this node runs, and on which start of the machine.
+        // Once it knows, nobody can tell that the machine has crashed: then Pods are to be looked at,
+        // too.
+        let beginning = async {
+            if has_crashed {
+                options.gate.opened().await;
+            }
+            let said = registration::say_status(&calls, &options, name, self.began, true).await;
+            said.is_ok().then(|| options.clock.now())
+        };
+        let said_at = tokio::select! {
+            said_at = beginning => said_at,
+            _ = &mut stopped => {
+                if !has_crashed {
+                    self.say_unready(&calls, &options).await;
+                }
+                return;
+            }
+        };
         let node = path::pods_of_node(&options.node_name);
         let mut news = feed::<Pod>(calls.client(), node);
         self.tasks.spawn(self.shared.hosts.clone().follow(calls.clone()));

@@ -229,9 +229,9 @@ impl PodSight {
         self.containers().nth(1).is_some()
     }
 
-    /// The containers that have run before the run that they are in.
+    /// The containers that have run before the run that they are in, or wait for.
     pub(crate) fn restarted_containers(&self) -> impl Iterator<Item = &str> {
-        let restarted = |it: &&ContainerSight| it.restart_count > 0;
+        let restarted = |it: &&ContainerSight| it.restart_count > 0 || it.waits_for_its_next_run();
         self.containers().filter(restarted).map(|it| it.name.as_str())
     }
 

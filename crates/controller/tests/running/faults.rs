@@ -24,13 +24,14 @@ use crate::random::Random;
 /// Longer than any request is under way.
 const LATEST: Duration = Duration::from_secs(60);
 
-/// How many seeds there are if nobody says: what two cores do in a minute or two, unoptimized.
+/// How many seeds there are if nobody says: what two cores do in half a minute, unoptimized. CI has 500.
 const SEEDS: u64 = 16;
 
 /// How many tests share them, so that all cores have something to do.
 const PARTS: u64 = 4;
 
-/// After so many seeds, of all parts together, everything has gone wrong that can.
+/// After so many seeds, of all parts together, everything has gone wrong that can. With fewer that is
+/// not asked for.
 const ENOUGH: usize = 40;
 
 /// What went wrong in the parts that are over, in how many seeds, and how many parts those are.

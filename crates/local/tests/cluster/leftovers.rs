@@ -15,14 +15,14 @@ async fn start(still: &Still, kept: Kept) -> (Cluster, Client) {
     kit::start_with(Options { clock: still.clock(), kept, ..Options::default() }).await
 }
 
-fn mortal(name: &str, ttl: i32) -> Value {
+pub(crate) fn mortal(name: &str, ttl: i32) -> Value {
     let mut job = kit::held(kit::job(name));
     job["spec"]["ttlSecondsAfterFinished"] = json!(ttl);
     job
 }
 
 /// Says that a Job has ended, as its controller would.
-async fn finish(jobs: &Api<Job>, name: &str, kind: &str, second: i64) {
+pub(crate) async fn finish(jobs: &Api<Job>, name: &str, kind: &str, second: i64) {
     let (interim, counts) = match kind {
         "Complete" => ("SuccessCriteriaMet", json!({"succeeded": 1})),
         _ => ("FailureTarget", json!({"failed": 1})),

@@ -144,11 +144,12 @@ impl Cell {
         self.end.is_some() || matches!(self.state, State::Running { .. })
     }
 
-    /// Which run is the newest that has begun. One that is being started is none yet.
+    /// Which run is the newest that has begun. One that is being started, or could not be yet, is
+    /// none.
     pub(crate) fn newest_run(&self) -> u32 {
         match (&self.state, &self.end) {
-            (State::Starting, Some(end)) => end.run,
-            _ => self.run,
+            (State::Running { .. }, _) | (_, None) => self.run,
+            (_, Some(end)) => end.run,
         }
     }
 

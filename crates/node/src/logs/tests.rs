@@ -105,6 +105,12 @@ async fn a_log_is_read_as_it_was_asked_for() {
     let found = logs.open(&later, &previous(of_main())).expect("it has run");
     let found: Vec<Bytes> = found.collect().await;
     assert_eq!(lines(String::from_utf8(found.concat()).expect("text")), "bad five four");
+    // One whose hook is under way has begun, although it is said to wait.
+    let statuses = later.status.as_mut().and_then(|status| status.container_statuses.as_mut());
+    statuses.expect("there are some")[0].container_id = Some("process://u.main.1".to_owned());
+    let found = logs.open(&later, &previous(of_main())).expect("it has run");
+    let found: Vec<Bytes> = found.collect().await;
+    assert_eq!(found.concat(), b"one\ntwo\nthree");
     logs.kept().remove_all_but(|uid| uid == "u");
     assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 1);
     logs.kept().remove_all_but(|_| false);

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use serde_json::json;
+use stint_node::Gate;
 
 use crate::cluster::{Cluster, condition, container, main, phase, state_of, status_of};
 
@@ -52,6 +53,41 @@ async fn a_run_counts_when_it_has_begun() {
     let last = status.last_state.as_ref().and_then(|it| it.terminated.as_ref());
     assert_eq!(status.restart_count, 0);
     assert_eq!(last.and_then(|it| it.container_id.as_ref()), status.container_id.as_ref());
+    cluster
+        .wait("p", "runs again", |pod| {
+            state_of(pod, "main").starts_with("running")
+                && status_of(pod, "main").restart_count == 1
+        })
+        .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_cannot_begin_does_not_count() {
+    let cluster = Cluster::new().await;
+    let _node = cluster.start();
+    cluster.config_map("cm", json!({"KEY": "value"})).await;
+    let mut again = main("sleep 5 exit 1");
+    again["env"] = json!([
+        {"name": "KEY", "valueFrom": {"configMapKeyRef": {"name": "cm", "key": "KEY"}}}
+    ]);
+    cluster.create("p", json!({"restartPolicy": "OnFailure", "containers": [again]})).await;
+    cluster.wait_phase("p", "Running").await;
+    let maps: kube::Api<k8s_openapi::api::core::v1::ConfigMap> =
+        kube::Api::default_namespaced(cluster.admin.clone());
+    maps.delete("cm", &Default::default()).await.expect("it can be deleted");
+    // Through several tries.
+    let counts = async |wanted: &str| {
+        let pod = cluster.wait("p", wanted, |pod| state_of(pod, "main") == wanted).await;
+        let status = status_of(&pod, "main");
+        let last = status.last_state.as_ref().and_then(|it| it.terminated.as_ref());
+        assert_eq!(last.and_then(|it| it.container_id.as_ref()), status.container_id.as_ref());
+        status.restart_count
+    };
+    for _ in 0..3 {
+        assert_eq!(counts("waiting CreateContainerConfigError").await, 0);
+        tokio::time::sleep(Duration::from_secs(60)).await;
+    }
+    cluster.config_map("cm", json!({"KEY": "value"})).await;
     cluster
         .wait("p", "runs again", |pod| {
             state_of(pod, "main").starts_with("running")
@@ -274,6 +310,11 @@ async fn what_was_written_down_counts_only_if_the_machine_has_not_crashed_since(
     // After a crash of the machine a container may have run of which nothing is known.
     drop(node);
     reboot(&cluster).await;
+    // One that ends before it may look at Pods does not forget it.
+    let (_key, gate) = Gate::shut();
+    let node = cluster.start_with(stint_node::Options { gate, ..cluster.options() });
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    node.shutdown(Duration::from_secs(5)).await;
     let _node = cluster.start();
     let pod = cluster.wait_phase("environment", "Failed").await;
     assert_eq!(condition(&pod, "DisruptionTarget"), "True TerminationByKubelet");

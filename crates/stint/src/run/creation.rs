@@ -354,7 +354,7 @@ impl<'a> Draft<'a> {
         ))
     }
 
-    /// Removes one that is over.
+    /// Removes one that is over, or about to go.
     async fn clear_away(&self, old: &Value) -> Result<(), CreationError> {
         let held = foreign_finalizers(old);
         if !held.is_empty() {
