@@ -30,6 +30,7 @@ const patience = 60 * time.Second
 // walk is one way through all steps.
 type walk struct {
 	kubernetes.Interface
+	config    *rest.Config
 	ctx       context.Context
 	namespace string
 }
@@ -58,7 +59,7 @@ func main() {
 		clientset, err := kubernetes.NewForConfig(config)
 		check(err)
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
-		w := &walk{clientset, ctx, "walk-go-" + way.name}
+		w := &walk{clientset, config, ctx, "walk-go-" + way.name}
 		for _, step := range []struct {
 			name string
 			take func()
@@ -69,6 +70,8 @@ func main() {
 			{"an object that is wrong is refused with its field", w.refusal},
 			{"a job runs to its end under an informer", w.jobRuns},
 			{"its pods have logs", w.logs},
+			{"informers without types and of metadata see it", w.family},
+			{"events about it are counted", w.events},
 			{"each kind of patch does what it does", w.patches},
 			{"appliers conflict and one can insist", w.apply},
 			{"lists can be selected and come in pages", w.lists},
