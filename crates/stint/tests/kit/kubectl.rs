@@ -52,8 +52,12 @@ impl Kubectl {
     }
 
     pub(crate) fn output(&self, input: &str, arguments: &str) -> Output {
-        let mut child = self
-            .command(arguments)
+        self.finish(self.command(arguments), input)
+    }
+
+    /// Runs a command of its own to the end.
+    pub(crate) fn finish(&self, mut command: Command, input: &str) -> Output {
+        let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
