@@ -7,8 +7,10 @@
 
 mod file;
 
+pub(crate) use file::Whose;
 pub use file::{AuditFile, AuditFileError};
 
+use std::borrow::Cow;
 use std::net::SocketAddr;
 
 use http::request::Parts;
@@ -20,14 +22,24 @@ use crate::access::{Attributes, Identity, Peer};
 use crate::chance;
 use crate::status::Status;
 
-/// The longest text of a caller's that is written down: a URI with a selector that names a thousand
-/// Jobs has 40 KiB.
-const MAX_TEXT_BYTES: usize = 64 << 10;
+/// The longest URI and the longest message that are written down: a selector that names a hundred
+/// Jobs has 4 KB. Each is as long as a client likes, up to 64 KiB.
+const MAX_TEXT_BYTES: usize = 8 << 10;
+
+/// The longest name of a program: as in kube-apiserver.
+const MAX_AGENT_BYTES: usize = 1024;
+
+/// What is put after a text that was cut: as in kube-apiserver.
+const CUT: &str = "...TRUNCATED";
+
+/// The code of an answer that nobody waited for, as proxies write it down.
+const CLIENT_LEFT: u16 = 499;
 
 /// One request, as far as it has come.
 #[derive(Debug)]
 pub(crate) struct Record {
     event: Map<String, Value>,
+    whose: Whose,
 }
 
 impl Record {
@@ -40,23 +52,30 @@ impl Record {
         event.insert("level".to_owned(), "Metadata".into());
         event.insert("auditID".to_owned(), chance::uid().into());
         event.insert("stage".to_owned(), Value::Null);
-        event.insert("requestURI".to_owned(), short(uri).into());
+        event.insert("requestURI".to_owned(), cut(uri, MAX_TEXT_BYTES).into());
         event.insert("verb".to_owned(), parts.method.as_str().to_ascii_lowercase().into());
         event.insert("user".to_owned(), json!({}));
         if let Some(address) = address(parts.extensions.get()) {
             event.insert("sourceIPs".to_owned(), json!([address.ip()]));
         }
         if let Some(agent) = user_agent(&parts.headers) {
-            event.insert("userAgent".to_owned(), short(agent).into());
+            event.insert("userAgent".to_owned(), cut(agent, MAX_AGENT_BYTES).into());
         }
         event.insert("requestReceivedTimestamp".to_owned(), micros(now).into());
-        Record { event }
+        Record { event, whose: Whose::Stranger }
     }
 
     /// Who it was.
     pub(crate) fn by(&mut self, identity: &Identity) {
         let user = json!({"username": identity.user, "groups": identity.groups});
         self.event.insert("user".to_owned(), user);
+        let is_remote = self.event.contains_key("sourceIPs");
+        self.whose = if is_remote { Whose::Client } else { Whose::Cluster };
+    }
+
+    /// Whose request it is.
+    pub(crate) fn whose(&self) -> Whose {
+        self.whose
     }
 
     /// What it was about, and whether that was allowed.
@@ -96,16 +115,33 @@ impl Record {
         refusal: Option<&Status>,
         now: Timestamp,
     ) -> Vec<u8> {
-        let mut event = self.event.clone();
-        event.insert("stage".to_owned(), stage.name().into());
         let mut status = json!({"metadata": {}, "code": code.as_u16()});
         if let Some(refusal) = refusal {
             status["status"] = "Failure".into();
             if !matches!(refusal.code(), 400 | 422) {
-                status["message"] = short(refusal.message()).into();
+                status["message"] = cut(refusal.message(), MAX_TEXT_BYTES).into();
             }
             status["reason"] = serde_json::to_value(refusal.reason()).expect("JSON serialises");
         }
+        self.line_with(stage, status, now)
+    }
+
+    /// The same of a request that was not answered: its client has left, or something is wrong with
+    /// the server.
+    pub(crate) fn line_unanswered(&self, has_panicked: bool, now: Timestamp) -> Vec<u8> {
+        let (stage, code, message) = if has_panicked {
+            (Stage::Panic, 500, "the request panicked; it may have been carried out")
+        } else {
+            let message = "the client left before the answer; it may have been carried out";
+            (Stage::ResponseComplete, CLIENT_LEFT, message)
+        };
+        let status = json!({"metadata": {}, "status": "Failure", "message": message, "code": code});
+        self.line_with(stage, status, now)
+    }
+
+    fn line_with(&self, stage: Stage, status: Value, now: Timestamp) -> Vec<u8> {
+        let mut event = self.event.clone();
+        event.insert("stage".to_owned(), stage.name().into());
         event.insert("responseStatus".to_owned(), status);
         event.insert("stageTimestamp".to_owned(), micros(now).into());
         let mut line = serde_json::to_vec(&event).expect("JSON serialises");
@@ -121,6 +157,8 @@ pub(crate) enum Stage {
     ResponseStarted,
     /// It is over.
     ResponseComplete,
+    /// There is no answer, for want of a server that is well.
+    Panic,
 }
 
 impl Stage {
@@ -128,6 +166,7 @@ impl Stage {
         match self {
             Stage::ResponseStarted => "ResponseStarted",
             Stage::ResponseComplete => "ResponseComplete",
+            Stage::Panic => "Panic",
         }
     }
 }
@@ -143,8 +182,33 @@ fn user_agent(headers: &HeaderMap) -> Option<&str> {
     headers.get(http::header::USER_AGENT)?.to_str().ok()
 }
 
-fn short(text: &str) -> &str {
-    &text[..text.floor_char_boundary(MAX_TEXT_BYTES)]
+/// A text that is not longer than so much, and says so if it was.
+fn cut(text: &str, max_bytes: usize) -> Cow<'_, str> {
+    if text.len() <= max_bytes {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(format!("{}{CUT}", &text[..text.floor_char_boundary(max_bytes)]))
+}
+
+/// A line that says how many are missing before it.
+fn line_of_lost(count: u64) -> Vec<u8> {
+    let now = micros(Timestamp::now());
+    let event = json!({
+        "kind": "Event",
+        "apiVersion": "audit.k8s.io/v1",
+        "level": "Metadata",
+        "auditID": chance::uid(),
+        "stage": Stage::ResponseComplete.name(),
+        "requestURI": "",
+        "verb": "",
+        "user": {},
+        "requestReceivedTimestamp": now,
+        "stageTimestamp": now,
+        "annotations": {"stint.dev/lost-lines": count.to_string()},
+    });
+    let mut line = serde_json::to_vec(&event).expect("JSON serialises");
+    line.push(b'\n');
+    line
 }
 
 /// As Kubernetes writes times that are more exact than seconds.
@@ -229,5 +293,21 @@ mod tests {
         let expected =
             json!({"metadata": {}, "status": "Failure", "reason": "BadRequest", "code": 400});
         assert_eq!(event["responseStatus"], expected);
+    }
+
+    #[test]
+    fn a_text_without_end_is_cut_and_says_so() {
+        let request = Request::get(format!("/{}", "x".repeat(60_000)))
+            .header("user-agent", "y".repeat(60_000));
+        let (parts, ()) = request.body(()).expect("a request").into_parts();
+        let record = Record::new(&parts, at("2026-05-01T12:00:00Z"));
+        let line =
+            record.line(Stage::ResponseComplete, StatusCode::OK, None, Timestamp::UNIX_EPOCH);
+        let event: Value = serde_json::from_slice(&line).expect("JSON");
+        let length = |name: &str| {
+            let text = event[name].as_str().expect("a text");
+            text.strip_suffix(CUT).expect("it says so").len()
+        };
+        assert_eq!((length("requestURI"), length("userAgent")), (MAX_TEXT_BYTES, MAX_AGENT_BYTES));
     }
 }

@@ -4,6 +4,7 @@
 
 mod dispatch;
 mod limits;
+mod long_running;
 mod places;
 #[cfg(test)]
 mod tests;
@@ -18,12 +19,12 @@ use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 
 use bytes::{Buf, Bytes};
-use http::header::{HeaderValue, USER_AGENT};
+use http::header::{EXPECT, HeaderValue, USER_AGENT};
 use http::request::Parts;
-use http::{Method, Request, Response, StatusCode};
+use http::{HeaderMap, Method, Request, Response, StatusCode};
+use http_body::{Body as _, Frame, SizeHint};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use stint_store::Store;
-use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout};
 
 use crate::access::{Authenticator, Identity, Peer, is_public};
@@ -32,11 +33,12 @@ use crate::api::{Api, Config};
 use crate::audit::{AuditFile, Record, Stage};
 use crate::health;
 use crate::metrics::{Metrics, RequestLabels};
-use crate::request::media::accepted_format;
+use crate::request::media::{AnswerFormat, accepted_format};
 use crate::request::target::decode_path;
 use crate::status::Status;
 use dispatch::Call;
-use places::Places;
+use long_running::LongRunning;
+use places::{Place, Places};
 
 /// A Kubernetes API server on a store. Clones are handles to the same server.
 #[derive(Clone, Debug)]
@@ -62,15 +64,18 @@ struct Inner {
 struct Share {
     /// A place for each request under way that is no watch.
     requests: Places,
+    /// A place for each request whose body is coming.
+    bodies: Places,
     /// A place for each watch and each log that is followed.
-    long_running: Arc<Semaphore>,
+    long_running: LongRunning,
 }
 
 impl Share {
-    fn new(limits: &Limits) -> Self {
+    fn new(limits: &Limits, long_running: LongRunning) -> Self {
         Share {
             requests: Places::new(limits.requests, limits.stall_time),
-            long_running: Arc::new(Semaphore::new(limits.long_running)),
+            bodies: Places::new(limits.bodies, limits.stall_time),
+            long_running,
         }
     }
 }
@@ -84,8 +89,8 @@ impl ApiServer {
             metrics: Arc::new(Metrics::new()),
             audit: OnceLock::new(),
             limits,
-            outside: Share::new(&limits),
-            inside: Share::new(&limits),
+            outside: Share::new(&limits, LongRunning::at_most(limits.long_running)),
+            inside: Share::new(&limits, LongRunning::unlimited()),
         };
         ApiServer { inner: Arc::new(inner) }
     }
@@ -119,33 +124,31 @@ impl ApiServer {
         B::Error: Into<Box<dyn Error + Send + Sync>>,
     {
         let (parts, body) = request.into_parts();
-        let mut body = pin!(body);
+        let body = pin!(body);
+        let mut body = Coming { body, is_asked_for: false };
         let started = Instant::now();
-        let is_audited = self.inner.audit.get().is_some();
-        let is_audited = is_audited && !is_public(&parts.method, parts.uri.path());
-        let mut record = is_audited.then(|| Record::new(&parts, self.inner.api.clock.now()));
+        let mut audited = Audited::new(&self.inner, &parts);
         let mut labels = RequestLabels { verb: "other", group: "", resource: "", code: 0 };
-        let result = match timeout(
-            self.inner.limits.request_time,
-            self.inner.answer(&parts, body.as_mut(), &mut labels, record.as_mut()),
-        )
-        .await
-        {
-            Ok(Ok(answer)) => Ok(answer),
-            Ok(Err(status)) => {
-                self.inner.limits.pass_over(body).await;
-                Err(status)
-            }
-            Err(_) => Err(Status::timeout(
-                "request did not complete within the allotted time; it may have been carried out",
-            )),
+        let answering = self.inner.answer(&parts, &mut body, &mut labels, audited.record());
+        let answered = timeout(self.inner.limits.request_time, answering).await;
+        let has_more_to_say = match &answered {
+            Ok(Ok(answered)) => answered.refusal.is_some(),
+            Ok(Err(_)) => true,
+            // It has had its time.
+            Err(_) => false,
         };
-        let format = accepted_format(&parts.headers);
-        let refusal = result.as_ref().err().cloned();
-        let mut answer = result.unwrap_or_else(|status| status_answer(&status, format));
-        if let Some(record) = record {
-            answer = self.inner.write_down(record, answer, refusal.as_ref()).await;
+        if has_more_to_say && !body.is_still_awaited(&parts.headers) {
+            self.inner.limits.pass_over(&mut body).await;
         }
+        let result = answered.unwrap_or_else(|_| {
+            Err(Status::timeout(
+                "request did not complete within the allotted time; it may have been carried out",
+            ))
+        });
+        let format = accepted_format(&parts.headers);
+        let Answered { mut answer, refusal } =
+            result.unwrap_or_else(|status| Answered::refused(status, format));
+        answer = audited.write_down(answer, refusal.as_ref()).await;
         if parts.method == Method::HEAD {
             *answer.body_mut() = Body::empty();
         }
@@ -156,20 +159,34 @@ impl ApiServer {
     }
 }
 
+/// An answer, and why it is a refusal, if it is one.
+struct Answered {
+    answer: Response<Body>,
+    refusal: Option<Status>,
+}
+
+impl Answered {
+    fn refused(status: Status, format: AnswerFormat) -> Self {
+        Answered { answer: status_answer(&status, format), refusal: Some(status) }
+    }
+}
+
 impl Inner {
+    /// Answers a request, or refuses it.
     async fn answer<B>(
         &self,
         parts: &Parts,
-        body: Pin<&mut B>,
+        body: &mut Coming<'_, B>,
         labels: &mut RequestLabels,
         mut record: Option<&mut Record>,
-    ) -> Result<Response<Body>, Status>
+    ) -> Result<Answered, Status>
     where
         B: http_body::Body,
         B::Error: Into<Box<dyn Error + Send + Sync>>,
     {
         if is_public(&parts.method, parts.uri.path()) {
-            return Ok(health::answer(parts.uri.path(), parts.uri.query(), &self.api));
+            let answer = health::answer(parts.uri.path(), parts.uri.query(), &self.api);
+            return Ok(Answered { answer, refusal: None });
         }
         let identity = self
             .authenticator
@@ -187,59 +204,114 @@ impl Inner {
             call.describe(record, allowed.is_ok());
         }
         allowed?;
+        // Its place goes when it has one of the next kind.
+        let (text, received) = match call.reads_body() && !body.is_end_stream() {
+            true => self.receive(&call, body).await.map(|(text, place)| (text, Some(place)))?,
+            false => (Bytes::new(), None),
+        };
         let place = if call.is_long_running() {
             None
         } else {
             let place = call.share().requests.take(call.client(), self.limits.queue_time);
             Some((place.await.ok_or_else(too_many)?, self.metrics.in_flight()))
         };
-        let body = if call.reads_body() {
-            read_body(body, self.limits.body_bytes).await?
-        } else {
-            Bytes::new()
+        drop(received);
+        let result = call.run(&text).await;
+        let is_all_said = call.reads_body();
+        let format = accepted_format(&parts.headers);
+        let mut answered = match result {
+            Ok(answer) => Answered { answer, refusal: None },
+            Err(status) => Answered::refused(status, format),
         };
-        let mut result = call.run(&body).await;
         if let Some(deprecation) = call.deprecation() {
-            let format = accepted_format(&parts.headers);
-            let mut answer = result.unwrap_or_else(|status| status_answer(&status, format));
-            add_warnings(&mut answer, &[deprecation]);
-            result = Ok(answer);
+            add_warnings(&mut answered.answer, &[deprecation]);
         }
-        // A list is made while it is read: it is under way until then.
-        let mut answer = result?;
+        let Answered { mut answer, refusal } = answered;
         if takes_gzip(&parts.headers) {
             answer = compressed(answer);
         }
-        Ok(match place {
-            Some((place, running)) => {
-                answer.map(|body| body.lent(|answer| place.lend(answer), running))
-            }
-            None => answer,
-        })
+        // It is under way until it is read. Only whoever is refused and has more to say, which is
+        // passed over first, is not: nobody would read the refusal until then.
+        if let Some((place, running)) = place
+            && (refusal.is_none() || is_all_said)
+        {
+            answer = answer.map(|body| body.lent(|answer| place.lend(answer), running));
+        }
+        Ok(Answered { answer, refusal })
+    }
+
+    /// The body of a request, and a place for as long as it waits for its turn.
+    async fn receive<B>(
+        &self,
+        call: &Call<'_>,
+        body: &mut Coming<'_, B>,
+    ) -> Result<(Bytes, Place), Status>
+    where
+        B: http_body::Body,
+        B::Error: Into<Box<dyn Error + Send + Sync>>,
+    {
+        let place = call.share().bodies.take(call.client(), self.limits.queue_time);
+        let receiving = place.await.ok_or_else(too_many)?.receive();
+        let read = receiving.read(read_body(body, self.limits.body_bytes)).await;
+        let (text, place) = read.ok_or_else(|| {
+            Status::too_many_requests(
+                "the body of the request did not come while others waited; please try again later",
+                1,
+            )
+        })?;
+        Ok((text?, place))
     }
 }
 
-impl Inner {
+/// What is written down of a request: something in any case, also if nobody waits for its answer any
+/// more, or if there is none.
+struct Audited {
+    server: Arc<Inner>,
+    record: Option<Record>,
+}
+
+impl Audited {
+    /// A request that has just come. Of what is public nothing is written down.
+    fn new(server: &Arc<Inner>, parts: &Parts) -> Self {
+        let is_audited =
+            server.audit.get().is_some() && !is_public(&parts.method, parts.uri.path());
+        let record = is_audited.then(|| Record::new(parts, server.api.clock.now()));
+        Audited { server: server.clone(), record }
+    }
+
+    fn record(&mut self) -> Option<&mut Record> {
+        self.record.as_mut()
+    }
+
     /// Writes down what came of a request, and of what goes on for a while also its end.
     async fn write_down(
-        self: &Arc<Self>,
-        record: Record,
+        mut self,
         mut answer: Response<Body>,
         refusal: Option<&Status>,
     ) -> Response<Body> {
-        let log = self.audit.get().expect("there is a record because there is a log");
+        let Some(record) = self.record.take() else { return answer };
+        let log = self.server.audit.get().expect("there is a record because there is a log");
         if let Ok(id) = HeaderValue::from_str(record.id()) {
             answer.headers_mut().insert("audit-id", id);
         }
         let code = answer.status();
-        let line = |stage, refusal| record.line(stage, code, refusal, self.api.clock.now());
+        let line = |stage, refusal| record.line(stage, code, refusal, self.server.api.clock.now());
         if !answer.body().has_no_end() {
-            log.add(line(Stage::ResponseComplete, refusal)).await;
+            log.add(line(Stage::ResponseComplete, refusal), record.whose()).await;
             return answer;
         }
-        log.add(line(Stage::ResponseStarted, refusal)).await;
-        let ended = Ended { server: self.clone(), record, code };
+        log.add(line(Stage::ResponseStarted, refusal), record.whose()).await;
+        let ended = Ended { server: self.server.clone(), record, code };
         answer.map(|body| body.holding(ended))
+    }
+}
+
+impl Drop for Audited {
+    fn drop(&mut self) {
+        let Some(record) = self.record.take() else { return };
+        let log = self.server.audit.get().expect("there is a record because there is a log");
+        let now = self.server.api.clock.now();
+        log.try_add(record.line_unanswered(std::thread::panicking(), now), record.whose());
     }
 }
 
@@ -255,9 +327,43 @@ impl Drop for Ended {
         let now = self.server.api.clock.now();
         let line = self.record.line(Stage::ResponseComplete, self.code, None, now);
         let log = self.server.audit.get().expect("it was there at the start");
-        if !log.try_add(line) {
-            tracing::warn!("the end of a watch is not in the audit log: too much waits for it");
-        }
+        log.try_add(line, self.record.whose());
+    }
+}
+
+/// The body of a request, which a client may hold back until it is asked for it.
+struct Coming<'b, B> {
+    body: Pin<&'b mut B>,
+    is_asked_for: bool,
+}
+
+impl<B> Coming<'_, B> {
+    /// Whether the client waits to be asked for it: to read it would be to ask.
+    fn is_still_awaited(&self, headers: &HeaderMap) -> bool {
+        let expected = headers.get(EXPECT).map(HeaderValue::as_bytes);
+        let awaits = expected.is_some_and(|it| it.eq_ignore_ascii_case(b"100-continue"));
+        awaits && !self.is_asked_for
+    }
+}
+
+impl<B: http_body::Body> http_body::Body for Coming<'_, B> {
+    type Data = B::Data;
+    type Error = B::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
+        self.is_asked_for = true;
+        self.body.as_mut().poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
     }
 }
 
@@ -265,7 +371,7 @@ fn too_many() -> Status {
     Status::too_many_requests("Too many requests, please try again later.", 1)
 }
 
-async fn read_body<B>(body: Pin<&mut B>, limit: usize) -> Result<Bytes, Status>
+async fn read_body<B>(body: &mut Coming<'_, B>, limit: usize) -> Result<Bytes, Status>
 where
     B: http_body::Body,
     B::Error: Into<Box<dyn Error + Send + Sync>>,
@@ -285,7 +391,7 @@ impl Limits {
     /// Reads a body to its end, or so much of it, or for so long. Some clients do not listen before
     /// they have said all, and HTTP/2 would cut them off: they learn why they are refused only if
     /// they may finish.
-    async fn pass_over<B: http_body::Body>(&self, mut body: Pin<&mut B>) {
+    async fn pass_over<B: http_body::Body>(&self, body: &mut Coming<'_, B>) {
         let mut bytes_left = self.body_bytes * PASSED_OVER;
         let read = async {
             while !body.is_end_stream()

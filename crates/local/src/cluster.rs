@@ -9,7 +9,7 @@ use std::time::Duration;
 use kube::Client;
 use stint_api::feature_gates::FeatureGates;
 use stint_apiserver::access::{Authenticator, Identity, Role};
-use stint_apiserver::{ApiServer, Clock, Config, Limits};
+use stint_apiserver::{ApiServer, AuditFile, Clock, Config, Limits};
 use stint_controller::Controller;
 use stint_node::Gate;
 use stint_store::{Revision, Store, StoreError};
@@ -60,6 +60,8 @@ pub struct Options {
     pub node: Option<NodeOptions>,
     /// How much the API server takes on at once.
     pub limits: Limits,
+    /// Where it is written down who asks for what, from the first request of the cluster's own on.
+    pub audit: Option<AuditFile>,
     /// How Jobs are run, or that they are left to somebody else. Gates and clock are the
     /// cluster's own.
     pub jobs: Option<stint_controller::Config>,
@@ -100,6 +102,7 @@ impl Default for Options {
             clock: Clock::system(),
             node: None,
             limits: Limits::default(),
+            audit: None,
             jobs: Some(stint_controller::Config::default()),
             kept: Kept::default(),
             gate: Gate::default(),
@@ -153,6 +156,9 @@ impl Cluster {
         let config =
             Config { gates: options.gates, clock: options.clock, logs: Arc::new(logs.clone()) };
         let server = ApiServer::new(store.clone(), authenticator, config, options.limits);
+        if let Some(log) = options.audit {
+            server.audit(log);
+        }
         // Upstream the API server makes its namespaces itself.
         bootstrap(&client(&server, Identity::new("system:apiserver", Role::Admin))).await?;
         let mut starting = Starting::default();

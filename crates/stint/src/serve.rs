@@ -106,6 +106,7 @@ async fn serve_here(args: &ServeArgs, ending: &Ending) -> Result<(), ServeError>
         authenticator: front.authenticator(),
         ca_certificate: front.authority_pem().to_owned(),
         gates: args.feature_gates.unwrap_or_default(),
+        audit: audit.clone(),
         jobs: Some(args.jobs.config()),
         node,
         ..Options::default()
@@ -115,9 +116,6 @@ async fn serve_here(args: &ServeArgs, ending: &Ending) -> Result<(), ServeError>
         let (folder, is_temporary) = (place.folder().to_owned(), place.temporary.is_some());
         ServeError::Start { folder, is_temporary, source }
     })?;
-    if let Some(log) = &audit {
-        cluster.server().audit(log.clone());
-    }
     if let Err(error) = front.write_kubeconfig(&place.kubeconfig) {
         let _ = cluster.shutdown().await;
         return Err(ServeError::Kubeconfig(error));

@@ -3,13 +3,16 @@
 use std::any::Any;
 use std::fmt;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use futures_util::Stream;
 use http_body::{Frame, SizeHint};
 use tokio::task::coop;
+
+/// How large a piece is: large enough for the cost of a frame not to matter.
+pub(super) const PIECE_BYTES: usize = 64 * 1024;
 
 /// The body of an answer.
 pub struct Body {
@@ -21,7 +24,12 @@ pub struct Body {
 enum Inner {
     Whole(Option<Bytes>),
     Pieces(Pieces),
-    Lent(Lent, Box<dyn Lease>),
+    Lent {
+        lent: Lent,
+        lease: Box<dyn Lease>,
+        /// How many bytes are left, if that is known.
+        left: Option<u64>,
+    },
     Stream(Pin<Box<dyn Stream<Item = Bytes> + Send>>),
 }
 
@@ -34,12 +42,17 @@ pub(crate) struct Lent(Arc<Mutex<Option<Pieces>>>);
 impl Lent {
     /// Drops what was not read: whoever goes on reading learns that there is no more.
     pub(crate) fn take_back(&self) {
-        let pieces = self.0.lock().expect("no piece panics").take();
+        let pieces = self.pieces().take();
         drop(pieces);
     }
 
     fn next(&self) -> Result<Option<Bytes>, TakenBack> {
-        self.0.lock().expect("no piece panics").as_mut().map(Iterator::next).ok_or(TakenBack)
+        self.pieces().as_mut().map(Iterator::next).ok_or(TakenBack)
+    }
+
+    /// They may have panicked. Whoever reads them has learnt that; nobody else reads them.
+    fn pieces(&self) -> MutexGuard<'_, Option<Pieces>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -77,20 +90,23 @@ impl Body {
     }
 
     /// The same, lent for as long as it is being read, and holding something meanwhile. What is
-    /// whole already needs nobody's place.
+    /// empty, or has no end, is not.
     pub(crate) fn lent(
         self,
         lend: impl FnOnce(Lent) -> Box<dyn Lease>,
         held: impl Send + 'static,
     ) -> Self {
-        match self.inner {
-            Inner::Pieces(pieces) => {
-                let lent = Lent(Arc::new(Mutex::new(Some(pieces))));
-                let inner = Inner::Lent(lent.clone(), lend(lent));
-                Body { inner, _held: Some(Box::new(held)) }
+        let (pieces, left): (Pieces, _) = match self.inner {
+            Inner::Pieces(pieces) => (pieces, None),
+            Inner::Whole(Some(whole)) => {
+                let left = whole.len() as u64;
+                (Box::new(cut(whole)), Some(left))
             }
-            Inner::Whole(_) | Inner::Lent(..) | Inner::Stream(_) => self,
-        }
+            Inner::Whole(None) | Inner::Lent { .. } | Inner::Stream(_) => return self,
+        };
+        let lent = Lent(Arc::new(Mutex::new(Some(pieces))));
+        let inner = Inner::Lent { lent: lent.clone(), lease: lend(lent), left };
+        Body { inner, _held: Some(Box::new((self._held, held))) }
     }
 
     /// Whether it goes on until somebody ends it.
@@ -132,7 +148,7 @@ impl Body {
                 let all = Box::new(first.into_iter().chain(pieces));
                 Inner::Pieces(if is_large { Box::new(coding(all)) } else { all })
             }
-            other @ (Inner::Whole(_) | Inner::Lent(..) | Inner::Stream(_)) => {
+            other @ (Inner::Whole(_) | Inner::Lent { .. } | Inner::Stream(_)) => {
                 is_large = false;
                 other
             }
@@ -145,6 +161,17 @@ impl Body {
     }
 }
 
+/// What is whole, in pieces. Those of something large are copies: what was sent of it must not keep
+/// the rest in memory.
+fn cut(mut whole: Bytes) -> impl Iterator<Item = Bytes> + Send {
+    let is_large = whole.len() > PIECE_BYTES;
+    std::iter::from_fn(move || {
+        let piece = whole.split_to(whole.len().min(PIECE_BYTES));
+        let owned = || if is_large { Bytes::copy_from_slice(&piece) } else { piece.clone() };
+        (!piece.is_empty()).then(owned)
+    })
+}
+
 impl From<Bytes> for Body {
     fn from(bytes: Bytes) -> Self {
         Body::of(Inner::Whole((!bytes.is_empty()).then_some(bytes)))
@@ -155,7 +182,7 @@ impl fmt::Debug for Body {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.inner {
             Inner::Whole(bytes) => f.debug_tuple("Whole").field(bytes).finish(),
-            Inner::Pieces(_) | Inner::Lent(..) => f.write_str("Pieces"),
+            Inner::Pieces(_) | Inner::Lent { .. } => f.write_str("Pieces"),
             Inner::Stream(_) => f.write_str("Stream"),
         }
     }
@@ -169,6 +196,7 @@ impl http_body::Body for Body {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, TakenBack>>> {
+        let mut is_last = false;
         let next = match &mut self.inner {
             Inner::Whole(bytes) => Poll::Ready(bytes.take()),
             // They are always there: without this a long list would let nobody else have a turn.
@@ -177,18 +205,24 @@ impl http_body::Body for Body {
                 turn.made_progress();
                 Poll::Ready(pieces.next())
             }
-            Inner::Lent(lent, lease) => {
+            Inner::Lent { lent, lease, left } => {
                 let turn = ready!(coop::poll_proceed(context));
                 turn.made_progress();
                 lease.renew();
                 match lent.next() {
-                    Ok(next) => Poll::Ready(next),
+                    Ok(next) => {
+                        if let (Some(left), Some(next)) = (left.as_mut(), &next) {
+                            *left -= next.len() as u64;
+                            is_last = *left == 0;
+                        }
+                        Poll::Ready(next)
+                    }
                     Err(error) => return Poll::Ready(Some(Err(error))),
                 }
             }
             Inner::Stream(stream) => stream.as_mut().poll_next(context),
         };
-        if matches!(next, Poll::Ready(None)) {
+        if is_last || matches!(next, Poll::Ready(None)) {
             *self = Body::empty();
         }
         next.map(|bytes| bytes.map(|bytes| Ok(Frame::data(bytes))))
@@ -203,7 +237,10 @@ impl http_body::Body for Body {
             Inner::Whole(bytes) => {
                 SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64))
             }
-            Inner::Pieces(_) | Inner::Lent(..) | Inner::Stream(_) => SizeHint::default(),
+            Inner::Lent { left: Some(left), .. } => SizeHint::with_exact(*left),
+            Inner::Pieces(_) | Inner::Lent { left: None, .. } | Inner::Stream(_) => {
+                SizeHint::default()
+            }
         }
     }
 }

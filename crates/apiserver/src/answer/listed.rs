@@ -5,15 +5,12 @@ use bytes::BytesMut;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ListMeta;
 use serde_json::{Map, Value, json};
 
-use super::body::Body;
+use super::body::{Body, PIECE_BYTES};
 use super::layout::Layout;
 use super::shown::Shown;
 use crate::request::media::View;
 use crate::table;
 use crate::verb::list::Listed;
-
-/// How large a piece of a list is: large enough for the cost of a frame not to matter.
-const PIECE_BYTES: usize = 64 * 1024;
 
 /// A list of objects.
 pub(crate) fn list_body(shown: Shown, layout: Layout, listed: Listed) -> Body {

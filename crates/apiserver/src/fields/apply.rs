@@ -7,6 +7,9 @@
 //!      what was applied last and is not now, unless others own it
 //! ```
 
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap, HashSet};
+
 use serde_json::Value;
 use stint_api::field_error::quote;
 
@@ -74,6 +77,9 @@ pub struct Conflict {
     pub path: String,
 }
 
+/// The most conflicts that a client is told of.
+const MAX_TOLD: usize = 1000;
+
 /// What a client is told of all conflicts together.
 pub fn conflict_message(conflicts: &[Conflict]) -> String {
     if let [conflict] = conflicts {
@@ -82,12 +88,15 @@ pub fn conflict_message(conflicts: &[Conflict]) -> String {
     }
     let mut lines = Vec::new();
     let mut last = None;
-    for conflict in conflicts {
+    for conflict in conflicts.iter().take(MAX_TOLD) {
         if last != Some(&conflict.identity) {
             lines.push(format!("conflicts with {}:", conflict.manager));
             last = Some(&conflict.identity);
         }
         lines.push(format!("- {}", conflict.path));
+    }
+    if let Some(more) = conflicts.len().checked_sub(MAX_TOLD).filter(|more| *more > 0) {
+        lines.push(format!("and {more} more"));
     }
     format!("Apply failed with {} conflicts: {}", conflicts.len(), lines.join("\n"))
 }
@@ -167,25 +176,26 @@ impl Apply<'_> {
     ) -> Result<(), Vec<Conflict>> {
         let changes = Changes::between(Some(live.root()), new.root(), self.message);
         let changes = changes.without(self.author.resets);
+        // What was written and what was removed, in each version.
+        let mut by_version = HashMap::new();
+        let own = Some((changes.written(), changes.removed));
+        by_version.insert(Cow::Borrowed(self.author.api_version), own);
         let mut conflicts = Vec::new();
         let mut kept = Vec::new();
         for mut manager in std::mem::take(managed.managers_mut()) {
-            let (written, removed) = if manager.api_version == self.author.api_version {
-                (changes.written(), changes.removed.clone())
-            } else {
-                match self.changes_in(&manager.api_version, new_value) {
-                    Some(found) => found,
-                    // There is no such version any more.
-                    None => continue,
-                }
-            };
-            let conflict = manager.fields.intersection(&written);
+            let version = &manager.api_version;
+            let found = by_version
+                .entry(version.clone())
+                .or_insert_with(|| self.changes_in(version, new_value));
+            // If there is no such version any more, nor is there this manager.
+            let Some((written, removed)) = found else { continue };
+            let conflict = manager.fields.intersection(written);
             let (identity, shown) = (manager.identity(), shown(&manager));
             conflicts.extend(conflict.paths().into_iter().map(|path| {
                 let (identity, manager) = (identity.clone(), shown.clone());
                 Conflict { identity, manager, path }
             }));
-            if manager.lose(&written, &removed) {
+            if manager.lose(written, removed) {
                 kept.push(manager);
             }
         }
@@ -249,15 +259,11 @@ impl Apply<'_> {
         let pruned = without(&merged, &last_set, message);
         let all = set_of(&merged, message);
         // What somebody owns comes back.
-        let mut owned = FieldSet::default();
-        for manager in others.managers().iter().chain([applier]) {
-            if manager.api_version == version {
-                owned = owned.union(manager.fields.clone().into_owned());
-            }
-        }
-        let kept = named(&set_of(&pruned, message)).union(named(&owned));
+        let mut owned = owned_by_version(others.managers().iter().chain([applier]));
+        let here = owned.remove(version).unwrap_or_default();
+        let kept = named(&set_of(&pruned, message)).union(named(&here));
         let pruned = without(&merged, &named(&all).difference(&kept), message);
-        let pruned = self.owned_in_other_versions(&merged, pruned, version, others, applier);
+        let pruned = self.owned_in_other_versions(&merged, pruned, version, owned);
         // What was not applied last is not taken away either.
         let gone = named(&all).difference(&named(&set_of(&pruned, message)));
         let pruned = without(&merged, &gone.intersection(&last_set), message);
@@ -273,14 +279,9 @@ impl Apply<'_> {
         merged: &Value,
         mut pruned: Value,
         version: &str,
-        others: &Managed<'_>,
-        applier: &Manager<'_>,
+        owned: BTreeMap<&str, FieldSet<'static>>,
     ) -> Value {
-        for manager in others.managers().iter().chain([applier]) {
-            let other = &*manager.api_version;
-            if other == version {
-                continue;
-            }
+        for (other, owned) in owned {
             let convert = |object: &Value| (self.in_version)(object, version, other);
             let (Some(message), Some(all), Some(left)) =
                 (self.message_in(other), convert(merged), convert(&pruned))
@@ -289,8 +290,7 @@ impl Apply<'_> {
             };
             let shape = Shape::Message(message);
             let named = |set: FieldSet<'static>| with_fields_on_the_way(&set, shape);
-            let kept =
-                named(set_of(&left, message)).union(named(manager.fields.clone().into_owned()));
+            let kept = named(set_of(&left, message)).union(named(owned));
             let gone = named(set_of(&all, message)).difference(&kept);
             let back = without(&all, &gone, message);
             pruned = (self.in_version)(&back, other, version).unwrap_or(pruned);
@@ -300,7 +300,7 @@ impl Apply<'_> {
 
     /// The fields that kubectl has applied before without the server's help, and that are still
     /// as it has applied them.
-    fn allowed_by_notes(&self) -> Option<Vec<String>> {
+    fn allowed_by_notes(&self) -> Option<HashSet<String>> {
         let notes = self.live.pointer("/metadata/annotations")?.get(LAST_APPLIED)?.as_str()?;
         let notes: Value = serde_json::from_str(notes).ok()?;
         let is_same_version = notes.get("apiVersion")?.as_str()? == self.author.api_version;
@@ -314,7 +314,7 @@ impl Apply<'_> {
             .difference(&changes.modified)
             .difference(&changes.added)
             .difference(&changes.removed);
-        Some(allowed.paths())
+        Some(allowed.paths().into_iter().collect())
     }
 
     /// Notes what was applied where kubectl has noted it before.
@@ -349,6 +349,18 @@ impl Apply<'_> {
         let is_same = object == *self.live;
         Applied { object: (!is_same).then_some(object), managed }
     }
+}
+
+/// What somebody owns, by the version in which it is named.
+fn owned_by_version<'m>(
+    managers: impl Iterator<Item = &'m Manager<'m>>,
+) -> BTreeMap<&'m str, FieldSet<'static>> {
+    let mut sets: BTreeMap<&str, Vec<FieldSet<'static>>> = BTreeMap::new();
+    for manager in managers {
+        let fields = manager.fields.clone().into_owned();
+        sets.entry(&manager.api_version).or_default().push(fields);
+    }
+    sets.into_iter().map(|(version, sets)| (version, FieldSet::union_of(sets))).collect()
 }
 
 fn set_of(object: &Value, message: Message) -> FieldSet<'static> {

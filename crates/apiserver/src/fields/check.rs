@@ -2,6 +2,7 @@
 //! rules of any kind.
 
 use std::collections::BTreeSet;
+use std::fmt::{self, Display, Write};
 
 use serde_json::Value;
 use stint_api::field_error::quote;
@@ -13,6 +14,9 @@ use crate::schema::{Message, Type};
 
 /// The most problems of an object that are told.
 const MAX_PROBLEMS: usize = 100;
+
+/// The most of a value, and the most of a path, that is told.
+const MAX_TOLD_BYTES: usize = 1000;
 
 /// What is wrong with an applied object, if something is.
 pub fn problems(object: &Value, message: Message) -> Option<String> {
@@ -63,7 +67,11 @@ fn check<'v>(value: &'v Value, shape: Shape, path: &mut Vec<Element<'v>>, found:
                    path: &mut Vec<Element<'v>>,
                    found: &mut Vec<String>| {
         let Value::Object(members) = value else {
-            return push(found, path, &format!("expected map, got &{{{}}}", go_text(value)));
+            return push(
+                found,
+                path,
+                &format!("expected map, got &{{{}}}", shortened(go_text(value))),
+            );
         };
         for (name, value) in members {
             let shape = shape_of(name);
@@ -100,7 +108,11 @@ fn check_items<'v>(
     found: &mut Vec<String>,
 ) {
     let Value::Array(items) = value else {
-        return push(found, path, &format!("expected list, got &{{{}}}", go_text(value)));
+        return push(
+            found,
+            path,
+            &format!("expected list, got &{{{}}}", shortened(go_text(value))),
+        );
     };
     let mut seen = BTreeSet::new();
     for (index, item) in items.iter().enumerate() {
@@ -116,7 +128,7 @@ fn check_items<'v>(
             }
         };
         if !matches!(shape, Shape::Atomic(_)) && !seen.insert(element.clone()) {
-            push(found, path, &format!("duplicate entries for key {element}"));
+            push(found, path, &format!("duplicate entries for key {}", shortened(&element)));
         }
         path.push(element);
         check(item, Shape::of(of), path, found);
@@ -149,11 +161,11 @@ fn wrong_item(item: &Value, shape: Shape) -> String {
 fn wrong_scalar(value: &Value, of: Type) -> Option<String> {
     match of {
         Type::Text | Type::Bytes if !value.is_string() => {
-            let shown = go_syntax(value);
+            let shown = shortened(go_syntax(value));
             Some(format!("expected string, got &value.valueUnstructured{{Value:{shown}}}"))
         }
         Type::Bool if !value.is_boolean() => {
-            Some(format!("expected boolean, got &{{{}}}", go_text(value)))
+            Some(format!("expected boolean, got &{{{}}}", shortened(go_text(value))))
         }
         Type::Int32 | Type::Int64 if !value.is_number() => {
             Some(format!("expected numeric (int or float), got {}", go_type(value)))
@@ -161,15 +173,42 @@ fn wrong_scalar(value: &Value, of: Type) -> Option<String> {
         Type::Time | Type::MicroTime | Type::Quantity | Type::IntOrString
             if value.is_object() || value.is_array() =>
         {
-            Some(format!("expected any scalar, got &{{{}}}", go_text(value)))
+            Some(format!("expected any scalar, got &{{{}}}", shortened(go_text(value))))
         }
         _ => None,
     }
 }
 
 fn push(found: &mut Vec<String>, path: &[Element<'_>], why: &str) {
-    let path: String = path.iter().map(Element::to_string).collect();
+    let mut told = Told::default();
+    // It has no more room only when it has enough.
+    let _ = path.iter().try_for_each(|element| write!(told, "{element}"));
+    let path = told.0;
     found.push(if path.is_empty() { why.to_owned() } else { format!("{path}: {why}") });
+}
+
+/// As much of something as is told of it.
+fn shortened(what: impl Display) -> String {
+    let mut told = Told::default();
+    let _ = write!(told, "{what}");
+    told.0
+}
+
+/// A text that says so when it is cut.
+#[derive(Default)]
+struct Told(String);
+
+impl fmt::Write for Told {
+    fn write_str(&mut self, more: &str) -> fmt::Result {
+        let room = MAX_TOLD_BYTES - self.0.len();
+        if more.len() <= room {
+            self.0.push_str(more);
+            return Ok(());
+        }
+        self.0.push_str(&more[..more.floor_char_boundary(room)]);
+        self.0.push_str("...");
+        Err(fmt::Error)
+    }
 }
 
 /// A value as Go's `%v` writes it.

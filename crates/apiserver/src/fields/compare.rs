@@ -8,9 +8,9 @@ use std::borrow::Cow;
 
 use super::element::{Element, Scalar};
 use super::set::FieldSet;
-use super::shape::{Shape, each_always, find};
+use super::shape::{Shape, each_always, find, key_of};
 use super::tree::Place;
-use crate::schema::{Key, KeyDefault, Message};
+use crate::schema::Message;
 
 /// What has changed. No field is in more than one of these.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -117,7 +117,10 @@ pub(super) fn items<'a>(list: Place<'a>, shape: Shape) -> Vec<(Element<'a>, Plac
         return Vec::new();
     }
     let element = |item: Place<'a>| match shape {
-        Shape::Keyed(_, keys) => key_of(item, keys),
+        Shape::Keyed(..) if !item.is_object() => None,
+        Shape::Keyed(_, keys) => {
+            key_of(keys, |name| item.get(name).map(|value| Scalar::of_text(value.text())))
+        }
         _ => (!item.is_object() && !item.is_list())
             .then(|| Element::Value(Scalar::of_text(item.text()))),
     };
@@ -127,24 +130,6 @@ pub(super) fn items<'a>(list: Place<'a>, shape: Shape) -> Vec<(Element<'a>, Plac
         items.sort_by(|a, b| a.0.cmp(&b.0));
     }
     items
-}
-
-/// What tells an item apart; nothing, if it is no object or has no key.
-pub(super) fn key_of<'a>(item: Place<'a>, keys: &'static [Key]) -> Option<Element<'a>> {
-    if !item.is_object() {
-        return None;
-    }
-    let mut fields = Vec::with_capacity(keys.len());
-    for key in keys {
-        let value = match (item.get(key.name), key.default) {
-            (Some(value), _) => Scalar::of_text(value.text()),
-            (None, Some(KeyDefault::Text(text))) => Scalar::Text(Cow::Borrowed(text)),
-            (None, Some(KeyDefault::Number(number))) => Scalar::Int(number),
-            (None, None) => continue,
-        };
-        fields.push((Cow::Borrowed(key.name), value));
-    }
-    (!fields.is_empty()).then_some(Element::Key(fields))
 }
 
 const REMOVED: usize = 0;
@@ -208,8 +193,37 @@ fn as_a_whole<'a>(old: Value<'a>, new: Value<'a>) -> Found<'a> {
         (None, None) => Found::default(),
         (None, Some(_)) => Found::only(ADDED),
         (Some(_), None) => Found::only(REMOVED),
-        (Some(old), Some(new)) if old != new => Found::only(MODIFIED),
+        (Some(old), Some(new)) if !is_same(old, new) => Found::only(MODIFIED),
         (Some(_), Some(_)) => Found::default(),
+    }
+}
+
+/// Whether two texts are the same value: `2` and `2.0` are, as in Kubernetes.
+fn is_same(old: &str, new: &str) -> bool {
+    if old == new {
+        return true;
+    }
+    let may_be_same = |text: &str| !text.starts_with('"') && text.contains(['.', 'e', 'E']);
+    if !may_be_same(old) && !may_be_same(new) {
+        return false;
+    }
+    let read = |text| serde_json::from_str::<serde_json::Value>(text).expect("a JSON text");
+    is_same_value(&read(old), &read(new))
+}
+
+/// The depth is that of what was read.
+fn is_same_value(old: &serde_json::Value, new: &serde_json::Value) -> bool {
+    use serde_json::Value::{Array, Number, Object};
+    match (old, new) {
+        (Number(_), Number(_)) => Scalar::of_value(old.clone()) == Scalar::of_value(new.clone()),
+        (Array(old), Array(new)) => {
+            old.len() == new.len() && old.iter().zip(new).all(|(a, b)| is_same_value(a, b))
+        }
+        (Object(old), Object(new)) => {
+            let has_same = |(name, value)| new.get(name).is_some_and(|it| is_same_value(value, it));
+            old.len() == new.len() && old.iter().all(has_same)
+        }
+        (old, new) => old == new,
     }
 }
 

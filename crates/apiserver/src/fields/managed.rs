@@ -2,6 +2,8 @@
 //! knows no store and no HTTP.
 
 use std::borrow::Cow;
+use std::collections::hash_map::Entry::{Occupied, Vacant};
+use std::collections::{BTreeMap, HashMap, btree_map};
 use std::sync::OnceLock;
 
 use serde_json::Value;
@@ -20,7 +22,7 @@ const ANCIENT: &str = "ancient-changes";
 const UNKNOWN: &str = "unknown";
 
 /// How somebody came to own fields.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Operation {
     /// By applying them.
     Apply,
@@ -86,15 +88,19 @@ pub struct Managed<'a> {
 impl<'a> Managed<'a> {
     /// Reads a list of entries; `None` if one of them is none, which makes all of them worthless.
     pub fn read(entries: Place<'a>) -> Option<Self> {
-        let mut managed = Managed::default();
+        let mut managers: Vec<Manager<'a>> = Vec::new();
+        let mut known = HashMap::new();
         for (_, entry) in entries.children() {
             let manager = read_entry(entry)?;
-            match managed.find(&manager) {
-                Some(found) => *found = manager,
-                None => managed.managers.push(manager),
+            match known.entry(manager.key()) {
+                Occupied(at) => managers[*at.get()] = manager,
+                Vacant(at) => {
+                    at.insert(managers.len());
+                    managers.push(manager);
+                }
             }
         }
-        Some(managed)
+        Some(Managed { managers })
     }
 
     /// The same, to be written in this server's form, whoever wrote it before.
@@ -132,14 +138,16 @@ impl<'a> Managed<'a> {
     ) {
         let Changes { removed, modified, added } = changes.without(author.resets);
         let written = modified.union(added);
+        // What was written and what was removed, in other versions.
+        let mut elsewhere = HashMap::new();
         self.managers.retain_mut(|manager| {
             if manager.api_version == author.api_version {
                 return manager.lose(&written, &removed);
             }
-            match in_version(&manager.api_version) {
-                Some(changes) => manager.lose(&changes.written(), &changes.removed),
-                None => false,
-            }
+            let found = elsewhere.entry(manager.api_version.clone()).or_insert_with(|| {
+                in_version(&manager.api_version).map(|changes| (changes.written(), changes.removed))
+            });
+            found.as_ref().is_some_and(|(written, removed)| manager.lose(written, removed))
         });
         let taken = written.minus(never_owned());
         if !taken.is_empty() {
@@ -181,26 +189,31 @@ impl<'a> Managed<'a> {
             .sort_by_cached_key(|manager| (manager.time_or_epoch().to_owned(), manager.identity()));
         self.managers = appliers;
         // The first of each version waits for a second to be made one with.
-        let mut firsts: Vec<Manager<'a>> = Vec::new();
+        let mut buckets: BTreeMap<Cow<'a, str>, (Manager<'a>, Vec<FieldSet<'a>>)> = BTreeMap::new();
         let mut updaters = updaters.into_iter();
         while count > MAX_UPDATERS {
-            let Some(manager) = updaters.next() else { break };
-            let same = firsts.iter().position(|first| first.api_version == manager.api_version);
-            let Some(at) = same else {
-                firsts.push(manager);
-                continue;
-            };
-            let first = firsts.swap_remove(at);
-            firsts.push(Manager {
-                name: Cow::Borrowed(ANCIENT),
-                subresource: Cow::Borrowed(""),
-                fields: manager.fields.union(first.fields),
-                written: None,
-                ..manager
-            });
-            count -= 1;
+            let Some(mut manager) = updaters.next() else { break };
+            match buckets.entry(manager.api_version.clone()) {
+                btree_map::Entry::Vacant(bucket) => drop(bucket.insert((manager, Vec::new()))),
+                btree_map::Entry::Occupied(mut bucket) => {
+                    let (last, fields) = bucket.get_mut();
+                    fields.push(std::mem::take(&mut manager.fields));
+                    fields.push(std::mem::take(&mut last.fields));
+                    *last = Manager {
+                        name: Cow::Borrowed(ANCIENT),
+                        subresource: Cow::Borrowed(""),
+                        written: None,
+                        ..manager
+                    };
+                    count -= 1;
+                }
+            }
         }
-        for manager in firsts.into_iter().chain(updaters) {
+        let merged = buckets.into_values().map(|(mut manager, mut fields)| {
+            fields.push(std::mem::take(&mut manager.fields));
+            Manager { fields: FieldSet::union_of(fields), ..manager }
+        });
+        for manager in merged.chain(updaters) {
             self.add(manager);
         }
     }
@@ -246,12 +259,18 @@ impl<'a> Manager<'a> {
         }
     }
 
-    /// Whether both are the same: who applies does so in any version.
+    /// Whether both are the same.
     pub(super) fn is(&self, other: &Manager<'_>) -> bool {
-        self.name == other.name
-            && self.operation == other.operation
-            && self.subresource == other.subresource
-            && (self.operation == Operation::Apply || self.api_version == other.api_version)
+        self.key() == other.key()
+    }
+
+    /// What tells it apart: who applies does so in any version.
+    fn key(&self) -> (Operation, Cow<'a, str>, Cow<'a, str>, Cow<'a, str>) {
+        let version = match self.operation {
+            Operation::Apply => Cow::Borrowed(""),
+            Operation::Update => self.api_version.clone(),
+        };
+        (self.operation, self.name.clone(), self.subresource.clone(), version)
     }
 
     /// Takes away what others have written or removed. `false` if there is nothing left.

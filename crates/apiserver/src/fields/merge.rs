@@ -8,8 +8,8 @@ use serde_json::{Map, Value};
 
 use super::element::{Element, Scalar};
 use super::set::FieldSet;
-use super::shape::{Shape, find};
-use crate::schema::{Key, KeyDefault, Message};
+use super::shape::{Shape, find, key_of};
+use crate::schema::Message;
 
 /// Lays an applied object over another.
 pub fn merge(live: Value, applied: &Value, message: Message) -> Value {
@@ -142,24 +142,13 @@ fn merged_items(live: Option<Value>, applied: Option<&Value>, shape: Shape) -> O
 /// What tells an item of a list apart.
 pub(super) fn element_of(item: &Value, shape: Shape) -> Option<Element<'_>> {
     match shape {
-        Shape::Keyed(_, keys) => key_of(item.as_object()?, keys),
+        Shape::Keyed(_, keys) => {
+            let members = item.as_object()?;
+            key_of(keys, |name| members.get(name).map(scalar))
+        }
         _ if item.is_object() || item.is_array() || item.is_null() => None,
         _ => Some(Element::Value(scalar(item))),
     }
-}
-
-fn key_of<'v>(item: &'v Map<String, Value>, keys: &'static [Key]) -> Option<Element<'v>> {
-    let mut fields = Vec::with_capacity(keys.len());
-    for key in keys {
-        let value = match (item.get(key.name), key.default) {
-            (Some(value), _) => scalar(value),
-            (None, Some(KeyDefault::Text(text))) => Scalar::Text(Cow::Borrowed(text)),
-            (None, Some(KeyDefault::Number(number))) => Scalar::Int(number),
-            (None, None) => continue,
-        };
-        fields.push((Cow::Borrowed(key.name), value));
-    }
-    (!fields.is_empty()).then_some(Element::Key(fields))
 }
 
 fn scalar(value: &Value) -> Scalar<'_> {

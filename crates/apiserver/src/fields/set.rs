@@ -155,17 +155,31 @@ impl<'a> FieldSet<'a> {
         FieldSet { entries }
     }
 
+    /// What is in any of many. Each path is looked at as often as the number of sets has digits to
+    /// the base of two: one after the other would be as often as there are sets.
+    pub fn union_of(mut sets: Vec<FieldSet<'a>>) -> FieldSet<'a> {
+        while sets.len() > 1 {
+            let mut pairs = sets.into_iter();
+            let mut halved = Vec::with_capacity(pairs.len().div_ceil(2));
+            while let Some(first) = pairs.next() {
+                halved.push(match pairs.next() {
+                    Some(second) => first.union(second),
+                    None => first,
+                });
+            }
+            sets = halved;
+        }
+        sets.pop().unwrap_or_default()
+    }
+
     /// What is in both.
     pub fn intersection(&self, other: &FieldSet<'_>) -> FieldSet<'a> {
         let mut both = FieldSet::default();
-        let mut theirs = other.entries.iter().peekable();
-        for entry in &self.entries {
-            while theirs.next_if(|their| their.element < entry.element).is_some() {}
-            if let Some(their) = theirs.peek().filter(|their| their.element == entry.element) {
-                let below = entry.below.intersection(&their.below);
-                both.push(entry.element.clone(), entry.is_member && their.is_member, below);
-            }
-        }
+        each_shared(self, other, &mut |entry, their| {
+            let below = entry.below.intersection(&their.below);
+            both.push(entry.element.clone(), entry.is_member && their.is_member, below);
+            true
+        });
         both
     }
 
@@ -197,22 +211,9 @@ impl<'a> FieldSet<'a> {
 
     /// Whether both have a path in common.
     pub fn meets(&self, other: &FieldSet<'_>) -> bool {
-        let (mut ours, mut theirs) =
-            (self.entries.iter().peekable(), other.entries.iter().peekable());
-        while let (Some(a), Some(b)) = (ours.peek(), theirs.peek()) {
-            match a.element.cmp(&b.element) {
-                Ordering::Less => drop(ours.next()),
-                Ordering::Greater => drop(theirs.next()),
-                Ordering::Equal => {
-                    if (a.is_member && b.is_member) || a.below.meets(&b.below) {
-                        return true;
-                    }
-                    ours.next();
-                    theirs.next();
-                }
-            }
-        }
-        false
+        !each_shared(self, other, &mut |a, b| {
+            !((a.is_member && b.is_member) || a.below.meets(&b.below))
+        })
     }
 
     /// Calls with every path, in their order.
@@ -291,16 +292,51 @@ impl<'a> FieldSet<'a> {
         if other.is_empty() {
             return self;
         }
-        let mut theirs = other.entries.iter().peekable();
+        let mut theirs = &other.entries[..];
         self.entries.retain_mut(|entry| {
-            while theirs.next_if(|their| their.element < entry.element).is_some() {}
-            if let Some(their) = theirs.peek().filter(|their| their.element == entry.element) {
+            theirs = from(theirs, &entry.element);
+            if let Some(their) = theirs.first().filter(|their| their.element == entry.element) {
                 reduce(entry, their);
             }
             entry.is_member || !entry.below.is_empty()
         });
         self
     }
+}
+
+/// Calls with what both have at the same step, until that says no; whether it never did. It costs
+/// what the smaller of them has: who owns one field is compared with a thousand that were written.
+fn each_shared<'a, 'b>(
+    ours: &FieldSet<'a>,
+    theirs: &FieldSet<'b>,
+    visit: &mut dyn FnMut(&Entry<'a>, &Entry<'b>) -> bool,
+) -> bool {
+    let (mut ours, mut theirs) = (&ours.entries[..], &theirs.entries[..]);
+    while let (Some(our), Some(their)) = (ours.first(), theirs.first()) {
+        match our.element.cmp(&their.element) {
+            Ordering::Less => ours = from(ours, &their.element),
+            Ordering::Greater => theirs = from(theirs, &our.element),
+            Ordering::Equal => {
+                if !visit(our, their) {
+                    return false;
+                }
+                (ours, theirs) = (&ours[1..], &theirs[1..]);
+            }
+        }
+    }
+    true
+}
+
+/// The entries from a step on. It is looked for in steps that double, so that what is near is found
+/// soon, and what is far not much later.
+fn from<'s, 'a>(entries: &'s [Entry<'a>], element: &Element<'_>) -> &'s [Entry<'a>] {
+    let is_before = |entry: &Entry<'a>| entry.element < *element;
+    let mut bound = 1;
+    while entries.get(bound - 1).is_some_and(is_before) {
+        bound *= 2;
+    }
+    let (start, end) = (bound / 2, bound.min(entries.len()));
+    &entries[start + entries[start..end].partition_point(is_before)..]
 }
 
 /// A set, and whether what it hangs from is in the set around it.

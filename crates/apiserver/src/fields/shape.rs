@@ -1,6 +1,9 @@
 //! What the schema says of a value where fields are compared and merged. It knows no values.
 
-use crate::schema::{Field, Holds, Key, ListType, MapType, Message, Type};
+use std::borrow::Cow;
+
+use super::element::{Element, Scalar};
+use crate::schema::{Field, Holds, Key, KeyDefault, ListType, MapType, Message, Type};
 
 /// What of a value can be owned by itself.
 #[derive(Clone, Copy, Debug)]
@@ -107,4 +110,22 @@ fn zero(of: Type) -> &'static str {
         Type::Int32 | Type::Int64 | Type::IntOrString => "0",
         Type::Time | Type::MicroTime | Type::RawJson => "null",
     }
+}
+
+/// What tells an item of a list apart by the values of its keys; nothing, if it has none of them.
+pub(super) fn key_of<'v>(
+    keys: &'static [Key],
+    value: impl Fn(&str) -> Option<Scalar<'v>>,
+) -> Option<Element<'v>> {
+    let mut fields = Vec::with_capacity(keys.len());
+    for key in keys {
+        let value = match (value(key.name), key.default) {
+            (Some(value), _) => value,
+            (None, Some(KeyDefault::Text(text))) => Scalar::Text(Cow::Borrowed(text)),
+            (None, Some(KeyDefault::Number(number))) => Scalar::Int(number),
+            (None, None) => continue,
+        };
+        fields.push((Cow::Borrowed(key.name), value));
+    }
+    (!fields.is_empty()).then_some(Element::Key(fields))
 }

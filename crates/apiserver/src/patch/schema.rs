@@ -2,6 +2,10 @@
 //! of the `patchStrategy` and `patchMergeKey` tags in k8s.io/api and k8s.io/apimachinery
 //! v0.36.3.
 //!
+//! These are no facts of `crate::schema`, and cannot be made of them: a list that is owned as a
+//! whole may be merged by a patch, and the key of a patch may be one of several there. That both
+//! speak of the same fields is tested below.
+//!
 //! It must not know how lists are merged. Only what leads to such a list is written down;
 //! of everything else it is enough to know that objects are merged field by field and
 //! lists are replaced. The strategy `retainKeys`, which some of these lists have too, tells
@@ -173,3 +177,54 @@ static POD_STATUS: Type = Type {
         ("resourceClaimStatuses", Keyed("name", &PLAIN)),
     ],
 };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schema::{self, Holds, Message};
+
+    fn find(message: Message, name: &str) -> Option<Holds> {
+        message.iter().find_map(|field| match field.holds {
+            Holds::Inline(inner) => find(inner, name),
+            holds => (field.name == name).then_some(holds),
+        })
+    }
+
+    /// Checks every field of a type, and gives how many there are.
+    fn check(of: &Type, message: Message, path: &str) -> usize {
+        let mut count = 0;
+        for (name, field) in of.fields {
+            let path = format!("{path}.{name}");
+            let holds = find(message, name).unwrap_or_else(|| panic!("there is no {path}"));
+            count += 1;
+            match (field, holds) {
+                (Object(of), Holds::One(what) | Holds::Nonzero(what)) => {
+                    let inner = what.message().unwrap_or_else(|| panic!("{path} is no object"));
+                    count += check(of, inner, &path);
+                }
+                (Keyed(key, of), Holds::List(what, _)) => {
+                    let item = what.message().unwrap_or_else(|| panic!("{path} has no objects"));
+                    assert!(find(item, key).is_some(), "{path} has no {key}");
+                    count += check(of, item, &path);
+                }
+                (Set, Holds::List(what, _)) => {
+                    assert!(what.message().is_none(), "{path} has objects");
+                }
+                (field, holds) => panic!("{path} is {holds:?}, not {field:?}"),
+            }
+        }
+        count
+    }
+
+    #[test]
+    fn every_fact_is_about_a_field_that_there_is() {
+        let mut checked = Vec::new();
+        for (api_version, of) in KINDS {
+            if let Some(message) = schema::of_kind(api_version, of.name) {
+                checked.push((of.name, check(of, message, of.name)));
+            }
+        }
+        assert_eq!(checked.len(), KINDS.len() - 1, "all but PodTemplate are served: {checked:?}");
+        assert!(checked.contains(&("ConfigMap", 3)), "{checked:?}");
+    }
+}

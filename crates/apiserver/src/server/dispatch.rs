@@ -13,7 +13,7 @@ use stint_api::field_path::Path;
 use stint_store::Revision;
 
 use super::places::Client;
-use super::{Inner, Share, too_many};
+use super::{Inner, Share};
 use crate::access::{Attributes, Identity, Peer, authorize};
 use crate::answer::{
     self, Body, JSON, Layout, Shown, answer, entity_tag, mark_gzip, not_modified, status_answer,
@@ -622,8 +622,9 @@ impl<'r> Call<'r> {
 
     /// A place among the requests that may take any time, which is counted.
     fn long_running(&self) -> Result<impl Send + use<>, Status> {
-        let place = self.share().long_running.clone().try_acquire_owned();
-        Ok((place.map_err(|_| too_many())?, self.server.metrics.watcher()))
+        let place = self.share().long_running.take(self.client());
+        let place = place.map_err(|refused| Status::too_many_requests(refused.to_string(), 1))?;
+        Ok((place, self.server.metrics.watcher()))
     }
 
     /// An answer that is no object of a kind, if there is one.

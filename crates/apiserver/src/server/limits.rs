@@ -9,13 +9,18 @@ pub struct Limits {
     /// that write); each holds a body of at most `body_bytes` here, so 600 hold 1.8 GB at the
     /// very worst. Those of this process, which are the cluster itself, have as many again.
     pub requests: usize,
+    /// Bodies of requests that are coming, or have come and wait for their turn. A body that is
+    /// whole at once needs its place for microseconds; 200 of the largest size are 600 MB.
+    pub bodies: usize,
     /// How long a request may wait for its turn before it is told to come back.
     pub queue_time: Duration,
-    /// How long an answer may go unread while others wait for its place. A connection that is
-    /// alive takes some of it every few milliseconds.
+    /// How long an answer may go unread, or a body not be there, while others wait for its place.
+    /// A connection that is alive takes some of an answer every few milliseconds, and brings the
+    /// largest body in much less than this.
     pub stall_time: Duration,
     /// Watches and logs at once. Each costs a few KB and a place in one shared window: ten
-    /// thousand are some 50 MB. Those of this process have as many again.
+    /// thousand are some 50 MB. A connection may have as many as are left for all others, so that
+    /// with 512 connections each can have 19. Those of this process are not limited.
     pub long_running: usize,
     /// How long a request may take that is no watch: as in kube-apiserver.
     pub request_time: Duration,
@@ -27,6 +32,7 @@ impl Default for Limits {
     fn default() -> Self {
         Limits {
             requests: 600,
+            bodies: 200,
             queue_time: Duration::from_secs(15),
             stall_time: Duration::from_secs(5),
             long_running: 10_000,

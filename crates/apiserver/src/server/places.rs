@@ -2,27 +2,27 @@
 //! know what requests ask for.
 //!
 //! ```text
-//! comes ──a place is free──▶ under way ──answered whole──▶ gone
-//!   │                           │ answered in pieces, which are made as they are read
-//!   │ none is free              ▼
-//!   └──▶ waits               being read ──to its end, or dropped──▶ gone
-//!         │ too long            │ not read for a while, and somebody waits
-//!         ▼                     ▼
-//!       refused              taken back: what was left of it is dropped
+//! comes ──a place is free──▶ under way ──answered──▶ being read ──to its end, or dropped──▶ gone
+//!   │                                                   │ not read for a while, and somebody waits
+//!   │ none is free                                      ▼
+//!   └──▶ waits ──too long──▶ refused                 taken back: what was left of it is dropped
 //! ```
+//!
+//! Bodies of requests have places of their own, before that: a request has one from when its body
+//! begins to come until it is under way itself. A body that does not come is taken back as an
+//! answer is that is not read.
 //!
 //! # Guarantees
 //!
 //! - Whoever has the fewest places gets the next one: a client that asks for thousands of things
 //!   at once waits for itself, and hardly anybody else does.
-//! - Somebody who does not read what was asked for keeps nobody waiting for longer than
-//!   [`Limits::stall_time`](super::Limits::stall_time), and of a list leaves nothing in memory but
-//!   what was sent already.
-//!
-//! A request whose body does not come keeps its place until its time is up, and an answer that is
-//! whole has none while it is read.
+//! - Somebody who does not read what was asked for, or does not send what is to be written, keeps
+//!   nobody waiting for longer than [`Limits::stall_time`](super::Limits::stall_time), and of an
+//!   answer leaves nothing in memory but what was sent already.
+//! - A place is given back whatever happens to what it was for, a panic included.
 
 use std::collections::{HashMap, VecDeque};
+use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -55,8 +55,8 @@ struct State {
     taken: HashMap<Client, usize>,
     /// Who waits; none of the lines is empty. While anybody does, nothing is free.
     waiting: HashMap<Client, VecDeque<Waiting>>,
-    /// Answers that are being read.
-    readings: HashMap<u64, Reading>,
+    /// What can be taken back: answers that are being read, and bodies that are coming.
+    loans: HashMap<u64, Loan>,
     last_id: u64,
 }
 
@@ -67,10 +67,19 @@ struct Waiting {
 }
 
 #[derive(Debug)]
-struct Reading {
+struct Loan {
     client: Client,
+    /// When the client last did its part.
     since: Instant,
-    answer: Lent,
+    what: Lending,
+}
+
+#[derive(Debug)]
+enum Lending {
+    /// An answer that is being read.
+    Answer(Lent),
+    /// A body that is coming; whoever reads it learns that this is gone.
+    Body { _reader: oneshot::Sender<Infallible> },
 }
 
 impl Places {
@@ -94,7 +103,7 @@ impl Places {
         if state.free > 0 {
             state.free -= 1;
             *state.taken.entry(client.clone()).or_default() += 1;
-            return Ok(Place { places: self.clone(), client, is_given: true });
+            return Ok(self.given(client));
         }
         let (turn, given) = oneshot::channel();
         let id = state.next_id();
@@ -109,8 +118,7 @@ impl Places {
         state.discount(client);
         while let Some((next, turn)) = state.next_turn() {
             *state.taken.entry(next.clone()).or_default() += 1;
-            let place = Place { places: self.clone(), client: next, is_given: true };
-            let Err(mut place) = turn.send(place) else { return };
+            let Err(mut place) = turn.send(self.given(next)) else { return };
             // Whoever it was has just left. Its end must not come back here: this is locked.
             place.is_given = false;
             state.discount(&place.client);
@@ -118,22 +126,36 @@ impl Places {
         state.free += 1;
     }
 
-    /// Takes the places back of those who have not read for too long, as far as anybody waits.
-    /// When to look again; none if nobody reads.
+    /// Takes the places back of those who have not done their part for too long, as far as anybody
+    /// waits. When to look again; none if nothing is lent.
     fn take_back(&self, now: Instant) -> Option<Instant> {
         loop {
             let mut state = self.state();
-            let slowest = state.readings.iter().min_by_key(|(_, reading)| reading.since);
-            let (&id, reading) = slowest?;
-            let stalled_at = reading.since + self.stall_time;
+            let slowest = state.loans.iter().min_by_key(|(_, loan)| loan.since);
+            let (&id, loan) = slowest?;
+            let stalled_at = loan.since + self.stall_time;
             if state.waiting.is_empty() || stalled_at > now {
                 return Some(stalled_at);
             }
-            let reading = state.readings.remove(&id).expect("it was just there");
+            let Loan { client, what, .. } = state.loans.remove(&id).expect("it was just there");
             drop(state);
-            reading.answer.take_back();
-            self.give_back(&reading.client);
+            // Given back at the end, also if what is dropped here panics.
+            let _place = self.given(client);
+            match what {
+                Lending::Answer(answer) => answer.take_back(),
+                Lending::Body { .. } => {}
+            }
         }
+    }
+
+    fn given(&self, client: Client) -> Place {
+        Place { places: self.clone(), client, is_given: true }
+    }
+
+    /// Whether nobody has a place that could be taken back.
+    #[cfg(test)]
+    pub(super) fn is_idle(&self) -> bool {
+        self.state().loans.is_empty()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -217,14 +239,24 @@ pub(super) struct Place {
 
 impl Place {
     /// The same for an answer that is being read.
-    pub(super) fn lend(mut self, answer: Lent) -> Box<dyn Lease> {
+    pub(super) fn lend(self, answer: Lent) -> Box<dyn Lease> {
+        Box::new(self.lent(Lending::Answer(answer)))
+    }
+
+    /// The same for a request whose body is coming.
+    pub(super) fn receive(self) -> Receiving {
+        let (_reader, taken_back) = oneshot::channel();
+        Receiving { borrowed: self.lent(Lending::Body { _reader }), taken_back }
+    }
+
+    fn lent(mut self, what: Lending) -> Borrowed {
         let mut state = self.places.state();
         let id = state.next_id();
         let client = self.client.clone();
-        state.readings.insert(id, Reading { client, since: Instant::now(), answer });
+        state.loans.insert(id, Loan { client, since: Instant::now(), what });
         drop(state);
         self.is_given = false;
-        Box::new(Read { places: self.places.clone(), id })
+        Borrowed { places: self.places.clone(), id }
     }
 }
 
@@ -236,32 +268,66 @@ impl Drop for Place {
     }
 }
 
-/// The place of an answer that is being read.
-struct Read {
+/// A place that can be taken back.
+struct Borrowed {
     places: Places,
     id: u64,
 }
 
-impl Lease for Read {
+impl Borrowed {
+    /// The place, to be kept from now on; none if it was taken back.
+    fn keep(self) -> Option<Place> {
+        let loan = self.places.state().loans.remove(&self.id)?;
+        Some(self.places.given(loan.client))
+    }
+}
+
+impl Lease for Borrowed {
     fn renew(&self) {
-        if let Some(reading) = self.places.state().readings.get_mut(&self.id) {
-            reading.since = Instant::now();
+        if let Some(loan) = self.places.state().loans.get_mut(&self.id) {
+            loan.since = Instant::now();
         }
     }
 }
 
-impl Drop for Read {
+impl Drop for Borrowed {
     fn drop(&mut self) {
-        let reading = self.places.state().readings.remove(&self.id);
-        if let Some(reading) = reading {
-            self.places.give_back(&reading.client);
+        let loan = self.places.state().loans.remove(&self.id);
+        if let Some(loan) = loan {
+            self.places.give_back(&loan.client);
         }
+    }
+}
+
+/// The place of a body that is coming.
+pub(super) struct Receiving {
+    borrowed: Borrowed,
+    taken_back: oneshot::Receiver<Infallible>,
+}
+
+impl Receiving {
+    /// The body, and the place for as long as it waits; nothing if that was taken back. All of it
+    /// must come in time, as a few bytes now and then would hold a place for as long as somebody
+    /// likes.
+    pub(super) async fn read<T>(mut self, body: impl Future<Output = T>) -> Option<(T, Place)> {
+        let body = tokio::select! {
+            biased;
+            body = body => body,
+            _ = &mut self.taken_back => return None,
+        };
+        Some((body, self.borrowed.keep()?))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::pin::Pin;
+    use std::task::{Context, Waker};
+
+    use http_body::Body as _;
+
     use super::*;
+    use crate::answer::Body;
 
     const LONG: Duration = Duration::from_secs(3600);
 
@@ -319,5 +385,21 @@ mod tests {
         drop(ticket);
         assert_eq!(places.state().free, 1);
         assert!(places.state().taken.is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_piece_that_panics_loses_no_place() {
+        let places = Places::new(1, Duration::from_secs(5));
+        let place = places.take(client(1), LONG).await.expect("it is free");
+        let pieces = std::iter::from_fn(|| -> Option<bytes::Bytes> { panic!("on purpose") });
+        let mut body = Body::pieces(pieces).lent(|answer| place.lend(answer), ());
+        // Whoever catches a panic may keep what it came from.
+        let polled = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            let mut context = Context::from_waker(Waker::noop());
+            let _ = Pin::new(&mut body).poll_frame(&mut context);
+        }));
+        assert!(polled.is_err());
+        drop(places.take(client(2), LONG).await.expect("a turn"));
+        assert_eq!(places.state().free, 1);
     }
 }

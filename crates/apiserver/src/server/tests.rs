@@ -40,6 +40,7 @@ fn server_at(now: &Arc<Mutex<Timestamp>>) -> LocalServer {
 fn few() -> Limits {
     Limits {
         requests: 1,
+        bodies: 1,
         queue_time: Duration::from_secs(15),
         stall_time: Duration::from_secs(5),
         long_running: 1,
@@ -147,31 +148,116 @@ async fn an_answer_names_a_thousand_errors_and_counts_the_rest() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_takes_too_long_is_told_so_and_holds_up_others_for_a_while_only() {
+async fn who_takes_too_long_is_told_so_and_holds_up_nobody_who_sends_nothing() {
     let server = server(few());
     let slow = tokio::spawn(post_nothing(server.clone()));
     tokio::task::yield_now().await;
+    let start = Instant::now();
+    let list = get(&server, CONFIG_MAPS).await;
+    assert_eq!((list.status().as_u16(), start.elapsed()), (200, Duration::ZERO));
+    let slow = slow.await.expect("an answer");
+    assert_eq!((slow.status().as_u16(), start.elapsed()), (504, few().request_time));
+    assert_eq!(reason(slow).await, "Timeout");
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_waits_too_long_is_told_to_come_back() {
+    let server = server(Limits { stall_time: Duration::from_secs(60), ..few() });
+    let unread = get(&server, CONFIG_MAPS).await;
     let start = Instant::now();
     let refused = get(&server, CONFIG_MAPS).await;
     assert_eq!((refused.status().as_u16(), start.elapsed()), (429, few().queue_time));
     assert_eq!(refused.headers()["retry-after"], "1");
     assert_eq!(reason(refused).await, "TooManyRequests");
-    let slow = slow.await.expect("an answer");
-    assert_eq!((slow.status().as_u16(), start.elapsed()), (504, few().request_time));
-    assert_eq!(reason(slow).await, "Timeout");
+    drop(unread);
     assert_eq!(get(&server, CONFIG_MAPS).await.status(), 200, "its place is free again");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_body_that_does_not_come_gives_way_to_those_who_wait() {
+    let server = server(few());
+    let slow = tokio::spawn(post_nothing(server.clone()));
+    tokio::task::yield_now().await;
+    let start = Instant::now();
+    // Nothing is stored by this: a clock that stands still does not wait for a disk.
+    let reviews = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+    let body = r#"{"spec":{"nonResourceAttributes":{"path":"/","verb":"get"}}}"#;
+    let (code, made) = send(&server, "POST", reviews, body).await;
+    assert_eq!((code, start.elapsed()), (201, few().stall_time), "{made}");
+    let slow = slow.await.expect("an answer");
+    assert_eq!(slow.status(), 429);
+    assert_eq!(slow.headers()["retry-after"], "1");
+    // It has left nothing behind, and nobody need wait any more.
+    let start = Instant::now();
+    assert_eq!(send(&server, "POST", reviews, body).await.0, 201);
+    assert_eq!(start.elapsed(), Duration::ZERO);
+}
+
+#[tokio::test]
+async fn an_object_has_its_place_until_it_is_read() {
+    let inside = server(Limits { body_bytes: 1 << 20, ..few() });
+    let namespace = r#"{"metadata":{"name":"default"}}"#;
+    assert_eq!(send(&inside, "POST", "/api/v1/namespaces", namespace).await.0, 201);
+    let value = "v".repeat(200_000);
+    let body = format!(r#"{{"metadata":{{"name":"a"}},"data":{{"v":"{value}"}}}}"#);
+    assert_eq!(send(&inside, "POST", CONFIG_MAPS, &body).await.0, 201);
+    // Nothing is stored from now on.
+    tokio::time::pause();
+    let (outside, path) = (&inside.server, format!("{CONFIG_MAPS}/a"));
+    let unread = ask(outside, 1, &path).await;
+    let start = Instant::now();
+    let second = ask(outside, 2, &path).await;
+    assert_eq!(second.status(), 200);
+    assert_eq!(start.elapsed().as_secs(), few().stall_time.as_secs());
+    assert!(unread.into_body().collect().await.is_err(), "half an object is none");
+    // It says how long it is, and comes in pieces that keep nothing else in memory.
+    let mut body = second.into_body();
+    let length = http_body::Body::size_hint(&body).exact().expect("it is known");
+    let mut read = 0;
+    while let Some(frame) = body.frame().await {
+        let piece = frame.expect("it is read in time").into_data().expect("data");
+        assert!(piece.len() <= 64 << 10);
+        read += piece.len() as u64;
+    }
+    assert_eq!(read, length);
+    let start = Instant::now();
+    assert_eq!(ask(outside, 3, &path).await.status(), 200);
+    assert_eq!(start.elapsed().as_secs(), 0, "what was read has no place");
+}
+
+#[tokio::test]
+async fn a_connection_has_a_share_of_the_watches_and_the_cluster_as_many_as_it_needs() {
+    let inside = server(Limits { long_running: 64, ..few() });
+    let (outside, path) = (&inside.server, format!("{CONFIG_MAPS}?watch=true&resourceVersion=0"));
+    let mut held = Vec::new();
+    for _ in 0..2 {
+        held.push(ask(outside, 1, &path).await);
+        assert_eq!(held.last().expect("it was just pushed").status(), 200);
+    }
+    let refused = ask(outside, 1, &path).await;
+    assert_eq!(refused.status(), 429);
+    assert_eq!(refused.headers()["retry-after"], "1");
+    let said = refused.into_body().collect().await.expect("all of it").to_bytes();
+    let said = String::from_utf8_lossy(&said).into_owned();
+    assert!(said.contains("on this connection: it has 2"), "{said}");
+    assert_eq!(ask(outside, 2, &path).await.status(), 200);
+    for _ in 0..100 {
+        held.push(get(&inside, &path).await);
+        assert_eq!(held.last().expect("it was just pushed").status(), 200);
+    }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_watch_takes_a_place_of_its_own_until_it_ends() {
     let server = server(few());
     let path = format!("{CONFIG_MAPS}?watch=true&resourceVersion=0");
-    let watch = get(&server, &path).await;
+    let outside = &server.server;
+    let watch = ask(outside, 1, &path).await;
     assert_eq!(watch.status(), 200);
-    assert_eq!(get(&server, &path).await.status(), 429);
-    assert_eq!(get(&server, CONFIG_MAPS).await.status(), 200, "others are not held up");
+    assert_eq!(ask(outside, 2, &path).await.status(), 429);
+    assert_eq!(ask(outside, 2, CONFIG_MAPS).await.status(), 200, "others are not held up");
     drop(watch);
-    assert_eq!(get(&server, &path).await.status(), 200);
+    assert_eq!(ask(outside, 2, &path).await.status(), 200);
 }
 
 #[tokio::test]
@@ -499,6 +585,79 @@ async fn whoever_is_refused_may_say_all_first() {
 }
 
 #[tokio::test]
+async fn whoever_is_refused_is_not_asked_for_a_body_first() {
+    let inside = server(few());
+    let viewer = inside.server.local(Identity::view());
+    for (expects, read_bytes) in [(None, 2), (Some("100-continue"), 0), (Some("100-Continue"), 0)] {
+        let (body, read) = counted(2);
+        let mut request = Request::post(CONFIG_MAPS).body(body).expect("a request");
+        if let Some(expects) = expects {
+            request.headers_mut().insert("expect", HeaderValue::from_static(expects));
+        }
+        let Ok(answer) = viewer.clone().call(request).await;
+        assert_eq!((answer.status().as_u16(), read.load(Ordering::Relaxed)), (403, read_bytes));
+    }
+    // Whoever was asked for it may say all.
+    let (body, read) = counted(8);
+    let request = Request::post(CONFIG_MAPS).header("expect", "100-continue");
+    let Ok(answer) = inside.clone().call(request.body(body).expect("a request")).await;
+    assert_eq!((answer.status().as_u16(), read.load(Ordering::Relaxed)), (413, 8));
+}
+
+/// A server with an audit log, and where that is.
+fn audited(limits: Limits) -> (LocalServer, AuditFile, tempfile::TempDir) {
+    let server = server(limits);
+    let folder = tempfile::tempdir().expect("a folder");
+    let log = AuditFile::open(&folder.path().join("audit.log")).expect("it opens");
+    server.server.audit(log.clone());
+    (server, log, folder)
+}
+
+async fn lines(log: &AuditFile, folder: &tempfile::TempDir) -> Vec<Value> {
+    log.flush().await;
+    let text = std::fs::read_to_string(folder.path().join("audit.log")).expect("it is there");
+    text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+}
+
+#[tokio::test]
+async fn a_request_whose_client_leaves_is_in_the_audit_log() {
+    let (server, log, folder) = audited(few());
+    let left = tokio::spawn(post_nothing(server.clone()));
+    while server.server.inner.inside.bodies.is_idle() {
+        tokio::task::yield_now().await;
+    }
+    left.abort();
+    assert!(left.await.expect_err("nobody waits for it").is_cancelled());
+    let lines = lines(&log, &folder).await;
+    let [line] = &lines[..] else { panic!("{lines:?}") };
+    assert_eq!(line["requestURI"], CONFIG_MAPS);
+    assert_eq!(line["user"]["username"], Identity::admin().user);
+    assert_eq!(line["responseStatus"]["code"], 499);
+    let said = line["responseStatus"]["message"].as_str().expect("a message");
+    assert!(said.contains("the client left before the answer"), "{said}");
+}
+
+#[tokio::test]
+async fn every_refusal_has_its_reason_in_the_audit_log() {
+    let (server, log, folder) = audited(Limits::default());
+    let rows = [
+        ("/api/v1/namespaces/default/endpoints/none", 404, "NotFound"),
+        ("/apis/batch/v1/namespaces/default/cronjobs", 404, "NotFound"),
+        ("/api/v1/namespaces/default/endpoints?limit=x", 400, "BadRequest"),
+    ];
+    for (path, code, _) in rows {
+        assert_eq!(get(&server, path).await.status(), code, "{path}");
+    }
+    let lines = lines(&log, &folder).await;
+    assert_eq!(lines.len(), rows.len());
+    for (line, (path, code, reason)) in lines.iter().zip(rows) {
+        let status = &line["responseStatus"];
+        assert_eq!((&line["requestURI"], &status["code"]), (&path.into(), &code.into()));
+        assert_eq!((&status["status"], &status["reason"]), (&"Failure".into(), &reason.into()));
+    }
+}
+
+#[tokio::test]
 async fn a_server_that_cannot_write_is_not_well() {
     let store = Store::in_memory(Options::default());
     let config =
@@ -627,4 +786,51 @@ async fn what_is_too_large_with_its_owners_is_stored_without() {
     let grown = write(&server, "PATCH", &path, MERGE, object("b", large)).await;
     assert_eq!(managers(&grown), []);
     assert_eq!(grown["metadata"]["labels"].as_object().map(serde_json::Map::len), Some(large));
+}
+
+#[tokio::test]
+async fn owners_that_a_client_gives_are_valid_or_the_object_is_refused() {
+    let server = with_namespace().await;
+    let long = "m".repeat(129);
+    // It owns what is not there: whoever writes owns all that is.
+    let entry = |manager: &str, operation: &str, subresource: &str| {
+        serde_json::json!({"manager": manager, "operation": operation, "apiVersion": "v1",
+            "fieldsType": "FieldsV1", "fieldsV1": {"f:data": {"f:y": {}}},
+            "subresource": subresource})
+    };
+    let object = |name: &str, entries: Value| {
+        serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"x": "1"},
+            "metadata": {"name": name, "managedFields": entries}})
+        .to_string()
+    };
+    let stored = object("old", serde_json::json!([entry("m", "Apply", "")]));
+    let (code, stored) = send(&server, "POST", CONFIG_MAPS, &stored).await;
+    assert_eq!(code, 201, "{stored}");
+    let path = format!("{CONFIG_MAPS}/old");
+    for (entries, path_of_error, why) in [
+        (serde_json::json!([entry(&long, "Update", "")]), "[0].manager", "Too long"),
+        (
+            serde_json::json!([entry("m", "Apply", ""), entry("a\u{7}b", "Update", "")]),
+            "[1].manager",
+            "invalid character U+0007",
+        ),
+        (serde_json::json!([entry("m", "Apply", &"s".repeat(300))]), "[0].subresource", "Too long"),
+    ] {
+        for (method, path, name) in [("POST", CONFIG_MAPS, "new"), ("PUT", &*path, "old")] {
+            let (code, answer) = send(&server, method, path, &object(name, entries.clone())).await;
+            assert_eq!(code, 422, "{method} {entries}: {answer}");
+            let said = answer["message"].as_str().expect("a message");
+            let field = format!("metadata.managedFields{path_of_error}");
+            assert!(said.contains(&field) && said.contains(why), "{method} {entries}: {said}");
+        }
+    }
+    // Those that are no entries at all are passed over, and so are all others with them.
+    let odd = serde_json::json!([entry("new", "Update", ""), entry("m", "Take", "")]);
+    let (code, kept) = send(&server, "PUT", &path, &object("old", odd)).await;
+    assert_eq!((code, managers(&kept)), (200, managers(&stored)));
+    // One that says nothing, or none, takes all away.
+    for reset in [serde_json::json!([{}]), serde_json::json!([])] {
+        let (code, reset) = send(&server, "PUT", &path, &object("old", reset)).await;
+        assert_eq!((code, managers(&reset)), (200, Vec::new()));
+    }
 }

@@ -3,13 +3,14 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
 use stint_api::field_error::{FieldError, quote};
 use stint_api::field_path::Path;
 use stint_api::kinds::service::HEADLESS;
 use stint_store::{Condition, Entry, StoreError, Write};
 
 use super::metadata;
-use super::track::Owners;
+use super::track::{Owners, Tracked};
 use crate::api::{Api, Written, key, prefix, store_failed};
 use crate::decode::Decoded;
 use crate::kind::{AnyKind, Context, Part};
@@ -61,16 +62,16 @@ impl Api {
             if kind.manners().takes_address { Some(self.addresses.lock().await) } else { None };
         let mut home = self.check_namespace(names, namespace, &name)?;
         let is_applied = matches!(owners, Owners::Known(_));
-        let mut managed = match owners {
+        let Tracked { mut managed, given } = match owners {
             Owners::By(manager) => self.track(kind, Part::Whole, None, asked.as_mut(), &manager),
-            Owners::Known(managed) => managed,
+            Owners::Known(managed) => Tracked::known(managed),
         };
         let mut name = name;
         let mut names_left = NAME_ATTEMPTS;
         while names_left > 0 {
             let mut object = asked.copy();
             let is_generated = metadata::begin(object.meta_mut(), self.now());
-            self.prepare_new(kind, object.as_mut())?;
+            self.prepare_new(kind, object.as_mut(), given.as_deref())?;
             name = object.meta().name.clone().unwrap_or_default();
             let stored = kind.to_stored(object.as_ref(), managed.as_deref().map(str::as_bytes))?;
             let key = key(kind, namespace, &name);
@@ -109,11 +110,12 @@ impl Api {
         Err(Status::no_free_name(names, &name))
     }
 
-    /// Applies the rules of its kind to a new object.
-    pub(super) fn prepare_new(
+    /// Applies the rules of its kind to a new object, with the managedFields that it was given.
+    fn prepare_new(
         &self,
         kind: &dyn AnyKind,
         object: &mut dyn Object,
+        given: Option<&[ManagedFieldsEntry]>,
     ) -> Result<(), Status> {
         let free_address = || self.free_address();
         let context = Context { gates: &self.gates, now: self.now(), free_address: &free_address };
@@ -123,7 +125,9 @@ impl Api {
         self.check_account(kind, object)?;
         let own_address = address_of(kind, object);
         kind.prepare_for_create(object, &context);
+        object.meta_mut().managed_fields = given.map(<[_]>::to_vec);
         let mut errors = kind.validate_create(object, &context);
+        object.meta_mut().managed_fields = None;
         if let Some(address) =
             own_address.filter(|address| self.addresses_in_use().contains(address))
         {

@@ -25,9 +25,25 @@ pub(super) enum Owners {
     Known(Option<String>),
 }
 
+/// Who owns what after a write.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Tracked {
+    /// The managedFields of the object, if it has any.
+    pub(super) managed: Option<String>,
+    /// The same, if a client has written some: it is to be seen whether they are valid.
+    pub(super) given: Option<Vec<ManagedFieldsEntry>>,
+}
+
+impl Tracked {
+    /// As an apply has found: nothing of it is a client's own.
+    pub(super) fn known(managed: Option<String>) -> Self {
+        Tracked { managed, given: None }
+    }
+}
+
 impl Api {
-    /// The managedFields of an object after a write. Those that it brings itself are taken out of
-    /// it.
+    /// Who owns what of an object after a write. The managedFields that it brings itself are taken
+    /// out of it.
     pub(super) fn track(
         &self,
         kind: &dyn AnyKind,
@@ -35,7 +51,7 @@ impl Api {
         current: Option<&Current>,
         new: &mut dyn Object,
         manager: &str,
-    ) -> Option<String> {
+    ) -> Tracked {
         let given = new.meta_mut().managed_fields.take().filter(|_| part == Part::Whole);
         let stored = current.and_then(|current| current.managed.clone());
         let given_text = given.as_ref().map(|entries| {
@@ -45,7 +61,9 @@ impl Api {
             [given_text.as_deref(), stored.as_deref().map(text)].map(|text| text.map(Tree::of));
         let [given_tree, stored_tree] = &trees;
         let given_managed = given_tree.as_ref().and_then(|tree| Managed::read(tree.root()));
-        let mut managed = match given_managed.filter(|managed| !managed.is_empty()) {
+        let given_managed = given_managed.filter(|managed| !managed.is_empty());
+        let is_given = given_managed.is_some();
+        let mut managed = match given_managed {
             _ if given.as_deref().is_some_and(is_reset) => Managed::default(),
             Some(managed) => managed.rewritten(),
             // Who does not know them, or does not understand them, does not take them away.
@@ -55,7 +73,7 @@ impl Api {
         };
         // What was not tracked from its beginning is not tracked, until somebody applies it.
         if current.is_some() && managed.is_empty() {
-            return None;
+            return Tracked::default();
         }
         let names = kind.names();
         let api_version = names.api_version();
@@ -83,7 +101,12 @@ impl Api {
             let [old, new] = trees.each_ref().map(|tree| tree.as_ref().map(Tree::root));
             Some(Changes::between(old, new?, message_of(other)).into_owned())
         });
-        managed.write()
+        let managed = managed.write();
+        let given = managed
+            .as_deref()
+            .filter(|_| is_given)
+            .map(|entries| serde_json::from_str(entries).expect("what is written can be read"));
+        Tracked { managed, given }
     }
 }
 

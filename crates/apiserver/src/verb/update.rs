@@ -15,7 +15,7 @@ use stint_store::{Condition, Revision, StoreError, Write};
 
 use super::apply::{ApplyPatch, Made};
 use super::metadata;
-use super::track::{Owners, differ_in_times_only, text};
+use super::track::{Owners, Tracked, differ_in_times_only, text};
 use crate::api::{Api, Current, Written, store_failed};
 use crate::decode::{Decoded, FieldValidation};
 use crate::kind::{AnyKind, Context, Part};
@@ -206,11 +206,11 @@ impl Api {
             }
         }
         metadata::set_namespace(new.meta_mut(), names, namespace)?;
-        let managed = match &attempt.owners {
+        let Tracked { managed, given } = match &attempt.owners {
             Owners::By(manager) => {
                 self.track(kind, part, Some(attempt.current), new.as_mut(), manager)
             }
-            Owners::Known(managed) => managed.clone(),
+            Owners::Known(managed) => Tracked::known(managed.clone()),
         };
         metadata::carry_over(new.meta_mut(), old.meta());
         let _addresses =
@@ -218,7 +218,9 @@ impl Api {
         let free_address = || self.free_address();
         let context = Context { gates: &self.gates, now: self.now(), free_address: &free_address };
         kind.prepare_for_update(new.as_mut(), old.as_ref(), part, &context);
+        new.meta_mut().managed_fields = given;
         let errors = kind.validate_update(new.as_ref(), old.as_ref(), part, &context);
+        new.meta_mut().managed_fields = None;
         if !errors.is_empty() {
             return Err(kind.invalid(name, &errors));
         }

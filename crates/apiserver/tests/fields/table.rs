@@ -14,6 +14,12 @@ pub(crate) fn message(kind: &str) -> Message {
     schema::of_kind("v1", kind).expect("a kind")
 }
 
+/// Somebody who writes whole objects of the core.
+pub(crate) fn author(name: &str) -> Author<'_> {
+    static NOTHING: FieldSet<'static> = FieldSet::EMPTY;
+    Author { name, api_version: "v1", subresource: "", resets: &NOTHING, now: NOW }
+}
+
 /// An object and who owns what in it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Owned {
@@ -35,13 +41,7 @@ impl Owned {
         force: bool,
     ) -> Result<Owned, Vec<Conflict>> {
         let kind = self.object["kind"].as_str().expect("a kind");
-        let author = Author {
-            name: manager,
-            api_version: "v1",
-            subresource: "",
-            resets: &FieldSet::EMPTY,
-            now: NOW,
-        };
+        let author = author(manager);
         let apply = Apply {
             live: &self.object,
             managed: self.managed.as_deref(),

@@ -12,8 +12,8 @@
 //! | `differs`, `ours` | why this server answers otherwise, and how: laid over the rest, null deletes |
 //!
 //! What differs from run to run stands as a placeholder in answers, and in later requests for
-//! what it stood for: [`placeholder`]. Protobuf is taken out of the lists of media types, which
-//! this server does not take.
+//! what it stood for: [`placeholder`]. Protobuf is taken out of the lists of media types that
+//! answers may have: this server reads it and does not write it.
 //!
 //! With `STINT_REQUESTS_DUMP=FOLDER` the answers of this server are written there.
 

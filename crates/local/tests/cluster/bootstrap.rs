@@ -4,7 +4,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Namespace, ServiceAccount};
 use kube::ResourceExt;
 use kube::api::{Api, ListParams};
 use stint_apiserver::access::Identity;
-use stint_local::{Cluster, Options, StartError, Storage};
+use stint_local::{AuditFile, Cluster, Options, StartError, Storage};
 
 use crate::kit;
 
@@ -17,6 +17,24 @@ async fn a_new_cluster_has_four_namespaces_at_once() {
     let list = namespaces.list(&ListParams::default()).await.expect("a list");
     let names: Vec<String> = list.iter().map(ResourceExt::name_any).collect();
     assert_eq!(names, NAMESPACES);
+    cluster.shutdown().await.expect("it ends");
+}
+
+#[tokio::test]
+async fn what_a_cluster_does_first_is_in_its_audit_log() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("audit.log");
+    let log = AuditFile::open(&path).expect("it opens");
+    let options = Options { audit: Some(log.clone()), ..Options::default() };
+    let cluster = Cluster::start(options).await.expect("it starts");
+    log.flush().await;
+    let lines = std::fs::read_to_string(&path).expect("it is there");
+    let made = lines.lines().filter_map(|line| {
+        let event: serde_json::Value = serde_json::from_str(line).expect("JSON");
+        let is_made = event["verb"] == "create" && event["objectRef"]["resource"] == "namespaces";
+        (is_made && event["user"]["username"] == "system:apiserver").then_some(event)
+    });
+    assert_eq!(made.count(), NAMESPACES.len(), "{lines}");
     cluster.shutdown().await.expect("it ends");
 }
 
