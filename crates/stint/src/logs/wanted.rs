@@ -239,7 +239,8 @@ mod tests {
         assert_eq!(all.containers(&pod), [("before", 0), ("main", 2), ("back", 0)]);
         let previous = wanted(spec(), &["--previous", "--index", "0"]).expect("it can be wanted");
         assert!(!previous.has(&pod));
-        assert_eq!(previous.containers(&pod), [("main", 0)]);
+        // What a container that waits has run last is before what it waits for.
+        assert_eq!(previous.containers(&pod), [("main", 0), ("back", 0)]);
         let main = wanted(spec(), &["-c", "main"]).expect("it can be wanted");
         assert_eq!(main.containers(&pod), [("main", 2)]);
     }
