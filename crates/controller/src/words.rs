@@ -71,7 +71,11 @@ impl fmt::Display for Word<'_> {
 }
 
 /// An error with what caused it, which is where the reason is.
-pub(crate) fn told(error: &dyn Error) -> String {
+pub(crate) fn told(error: &(dyn Error + 'static)) -> String {
+    // As it prints itself it shows all that it is made of.
+    if let Some(kube::Error::Api(status)) = error.downcast_ref() {
+        return format!("{} ({})", status.message, status.code);
+    }
     let mut text = error.to_string();
     let mut next = error.source();
     while let Some(cause) = next {

@@ -321,11 +321,15 @@ impl PodSight {
     }
 
     fn how_failed(&self) -> String {
-        if let Some((_, ended)) = self.failure() {
-            return how_ended(ended);
-        }
         let Status { reason, message, .. } = &self.status;
-        sentence(reason, message)
+        match self.failure() {
+            // Its node ended it, and says why: its deadline, say.
+            Some((_, ended)) if !reason.is_empty() && !self.is_disrupted() => {
+                format!("{reason}: {}", how_ended(ended))
+            }
+            Some((_, ended)) => how_ended(ended),
+            None => sentence(reason, message),
+        }
     }
 
     /// Whether no node has what it asks for.

@@ -116,8 +116,8 @@ pub(crate) fn run(args: &RunArgs) -> ExitCode {
         if let Some(parallelism) = args.parallelism {
             overrides::set_parallelism(&mut written.object, parallelism);
         }
-        if let Some(why) = why_never_ending(&written.object) {
-            say(&format!("error: {}: {why}\n", written.place));
+        if let Some((field, message, help)) = why_never_ending(&written.object) {
+            say(&written.origin.error(&[field.to_owned()], &message, help, report));
             return ExitCode::from(EXIT_USAGE);
         }
         overrides::set_variables(&mut written.object, &args.set);
@@ -187,29 +187,30 @@ fn has_been_used(data: Option<&Path>) -> bool {
     data.is_none_or(|data| !matches!(hold_folder(data), Ok(Holder::Absent)))
 }
 
-/// Why a Job would never end here.
-fn why_never_ending(job: &Job) -> Option<String> {
+/// Why a Job would never end here: the field, what is wrong with it, and the remedy.
+fn why_never_ending(job: &Job) -> Option<(&'static str, String, &'static str)> {
     let spec = job.spec.as_ref()?;
     let name = job.metadata.name.as_deref().or(job.metadata.generate_name.as_deref());
     let name = name.unwrap_or_default();
     if spec.suspend == Some(true) {
-        return Some(format!(
-            "Job {name} has spec.suspend: true, so that it would wait forever; take that out, or \
-             use stint serve, where it can be resumed"
-        ));
+        let message = format!("Job {name} has spec.suspend: true, so that it would wait forever");
+        let help = "take that out, or use stint serve, where it can be resumed";
+        return Some(("spec.suspend", message, help));
     }
     if spec.parallelism == Some(0) && spec.completions != Some(0) {
-        return Some(format!(
-            "Job {name} has spec.parallelism: 0, so that it would wait forever; take that out, or \
-             say how many Pods at once with --parallelism"
-        ));
+        let message = format!("Job {name} has spec.parallelism: 0, so that it would wait forever");
+        let help = "take that out, or say how many Pods at once with --parallelism";
+        return Some(("spec.parallelism", message, help));
     }
     match spec.managed_by.as_deref() {
         None | Some("kubernetes.io/job-controller") => None,
-        Some(_) => Some(format!(
-            "Job {name} is for another controller by spec.managedBy, so that it would wait \
-             forever; take that out, or use stint serve, where that controller can run it"
-        )),
+        Some(_) => {
+            let message = format!(
+                "Job {name} is for another controller by spec.managedBy, so that it would wait forever"
+            );
+            let help = "take that out, or use stint serve, where that controller can run it";
+            Some(("spec.managedBy", message, help))
+        }
     }
 }
 
@@ -418,7 +419,8 @@ impl Run {
                 say(&format!("{note}\n"));
             }
             progress.add(made.job, made.preset, Instant::now());
-            made.earlier_pods.iter().for_each(|pod| progress.observe_earlier_pod(pod));
+            let ended = made.earlier_pods.iter().filter(|pod| !pod.is_under_way());
+            ended.for_each(|pod| progress.observe_earlier_pod(pod));
             earlier_pods.extend(made.earlier_pods);
         }
         let (sender, seen) = channel(MAX_WAITING_NEWS);

@@ -45,8 +45,12 @@ fn make_folders(path: &Path) -> Result<(), String> {
         return Err(format!("{} is a link to something that does not exist", path.display()));
     }
     for folder in missing.into_iter().rev() {
-        fs::create_dir(folder).map_err(|error| said("create", folder, &error))?;
-        set_mode(folder, 0o755)?;
+        match fs::create_dir(folder) {
+            Ok(()) => set_mode(folder, 0o755)?,
+            // Another Pod has just made it.
+            Err(_) if folder.is_dir() => {}
+            Err(error) => return Err(said("create", folder, &error)),
+        }
     }
     Ok(())
 }

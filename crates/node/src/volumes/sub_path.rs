@@ -19,7 +19,12 @@ pub(super) fn resolve(root: &Path, sub_path: &str, may_create: bool) -> Result<P
             Ok(real) => here = real,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound && may_create => {
                 // A dangling link is found here, too: creating a folder in its place fails.
-                fs::create_dir(&next).map_err(|error| said("create", &next, &error))?;
+                match fs::create_dir(&next) {
+                    Ok(()) => {}
+                    // Another Pod has just made it, and no link.
+                    Err(_) if fs::symlink_metadata(&next).is_ok_and(|it| it.is_dir()) => {}
+                    Err(error) => return Err(said("create", &next, &error)),
+                }
                 // As a kubelet: whoever may write to the volume may write there.
                 let mode = fs::metadata(&root).map(|found| found.permissions());
                 let mode = mode.map_err(|error| said("look at", &root, &error))?;

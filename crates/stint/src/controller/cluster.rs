@@ -23,6 +23,9 @@ const CONNECT_TIME: Duration = Duration::from_secs(10);
 /// people.
 const ACCESS_PAUSE: Duration = Duration::from_secs(15);
 
+/// How often it is looked whether rights that are there have been taken away.
+const ACCESS_INTERVAL: Duration = Duration::from_secs(60);
+
 /// How soon the API server is asked again if it does not answer, at first and at the most.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(15);
@@ -119,8 +122,8 @@ async fn from_file(file: &Path, options: &KubeConfigOptions) -> Result<Config, C
     Config::from_custom_kubeconfig(kubeconfig, options).await.map_err(wrong)
 }
 
-/// Says what is in the way until nothing is: a server that does not answer, rights that are
-/// missing. Both heal without us.
+/// Says what is in the way, for ever: a server that does not answer, rights that are missing, or have
+/// been taken away. Both heal without us.
 pub(super) async fn look_at_access(
     cluster: Cluster,
     config: stint_controller::Config,
@@ -142,7 +145,9 @@ pub(super) async fn look_at_access(
                         true => tracing::info!(user, "all rights are there now"),
                         false => tracing::debug!(user, "all rights are there"),
                     }
-                    return;
+                    pause = FIRST_PAUSE;
+                    tokio::time::sleep(ACCESS_INTERVAL).await;
+                    continue;
                 }
                 let missing: Vec<String> = access.missing.iter().map(ToString::to_string).collect();
                 let why = format!(

@@ -282,6 +282,17 @@ fn a_run_whose_hook_is_not_over_has_not_failed() {
     assert_eq!(failures, [("exit code 4", 1, Some(0))]);
 }
 
+#[test]
+fn a_pod_that_its_node_has_ended_says_why() {
+    let pod: PodSight = serde_json::from_value(json!({
+        "metadata": {"name": "p", "namespace": "default", "uid": "a"},
+        "status": {"phase": "Failed", "reason": "DeadlineExceeded", "containerStatuses": [
+            {"name": "main", "state": {"terminated": {"exitCode": 143, "reason": "Error"}}}]},
+    }))
+    .expect("it is a Pod");
+    assert_eq!(pod.why_failed(), "DeadlineExceeded: exit code 143 (signal 15)");
+}
+
 /// A Pod without an index whose container has been run again so often.
 fn restarted(uid: &str, phase: &str, restarts: u32) -> PodSight {
     let ended = json!({"terminated": {"exitCode": 3, "reason": "Error"}});

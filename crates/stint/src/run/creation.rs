@@ -17,7 +17,7 @@ use super::needs;
 use super::overrides::left_out;
 use super::room;
 use crate::calls::{CallError, Calls, JOB_PODS};
-use crate::pod_sight::{PodSight, Stage};
+use crate::pod_sight::PodSight;
 use crate::progress::{completions, is_indexed};
 use crate::report::Report;
 
@@ -67,6 +67,10 @@ impl CreationError {
     }
 }
 
+/// The annotation of a Job that says which of its completed indexes no run has completed, as
+/// `--only-indexes` has left them out.
+const LEFT_OUT: &str = "stint.dev/left-out-indexes";
+
 /// Which indexes of the Jobs run.
 #[derive(Clone, Debug)]
 pub(crate) enum Wanted {
@@ -85,7 +89,7 @@ pub(crate) struct Made {
     pub(crate) preset: IndexSet,
     /// What to say about it.
     pub(crate) note: Option<String>,
-    /// The Pods that had ended before.
+    /// The Pods that had ended before, or begun: those end with the process that ran them.
     pub(crate) earlier_pods: Vec<PodSight>,
 }
 
@@ -212,7 +216,7 @@ pub(crate) async fn make_job(
 ) -> Result<Made, CreationError> {
     let draft = Draft::new(calls, written, wanted);
     let old = draft.find().await?;
-    let preset = draft.preset(old.as_ref())?;
+    let Preset { done, left_out } = draft.preset(old.as_ref())?;
     let mut note = None;
     if let Some(old) = old {
         if !is_going(&old) && !is_over(&old) {
@@ -224,8 +228,16 @@ pub(crate) async fn make_job(
         note = draft.note_of_all(&old);
         draft.clear_away(&old).await?;
     }
-    let made = draft.create(&preset).await?;
-    Ok(Made { job: typed(made), preset, note, earlier_pods: Vec::new() })
+    let made = draft.create(&done, &left_out).await?;
+    Ok(Made { job: typed(made), preset: done, note, earlier_pods: Vec::new() })
+}
+
+/// The indexes that are not to be run.
+#[derive(Debug, Default)]
+struct Preset {
+    done: IndexSet,
+    /// Those of them that no run has completed.
+    left_out: IndexSet,
 }
 
 /// A Job that is to be made, and what is wanted of it.
@@ -272,13 +284,19 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// The indexes that are not to be run.
-    fn preset(&self, old: Option<&Value>) -> Result<IndexSet, CreationError> {
+    fn preset(&self, old: Option<&Value>) -> Result<Preset, CreationError> {
         let job = &self.written.object;
         match (self.wanted, old) {
-            (Wanted::All, _) => Ok(IndexSet::new()),
-            (Wanted::Only(only), _) => left_out(job, only).map_err(|why| self.unfit(why)),
-            (Wanted::NotCompleted, Some(old)) => Ok(completed(old, job)),
+            (Wanted::All, _) => Ok(Preset::default()),
+            (Wanted::Only(only), old) => {
+                let done = left_out(job, only).map_err(|why| self.unfit(why))?;
+                let completed = old.map(|old| completed(old, job)).unwrap_or_default();
+                let left_out = without(&done, &completed, completions(job));
+                Ok(Preset { done, left_out })
+            }
+            (Wanted::NotCompleted, Some(old)) => {
+                Ok(Preset { done: completed(old, job), left_out: IndexSet::new() })
+            }
             (Wanted::NotCompleted, None) => {
                 Err(self.unfit("has not been run in this data folder: leave out --retry-failed"))
             }
@@ -327,7 +345,8 @@ impl<'a> Draft<'a> {
         let before = old["spec"]["completions"].as_u64().unwrap_or(0);
         let has_grown = is_indexed(job) && u64::from(completions(job)) > before;
         let asks_for_the_rest = matches!(self.wanted, Wanted::NotCompleted);
-        if !asks_for_the_rest || !has_condition(old, "Complete") || has_grown {
+        let is_whole = has_condition(old, "Complete") && left_out_of(old).is_none();
+        if !asks_for_the_rest || !is_whole || has_grown {
             return None;
         }
         let name = self.name().unwrap_or_default();
@@ -374,17 +393,20 @@ impl<'a> Draft<'a> {
         Ok(())
     }
 
-    /// Makes it, with some of its indexes completed.
-    async fn create(&self, preset: &IndexSet) -> Result<Value, CreationError> {
-        let object = object(&self.written.object);
+    /// Makes it, with some of its indexes completed, of which a later run finds some left out.
+    async fn create(&self, done: &IndexSet, left_out: &IndexSet) -> Result<Value, CreationError> {
+        let mut object = object(&self.written.object);
+        if !left_out.is_empty() {
+            object["metadata"]["annotations"][LEFT_OUT] = json!(left_out.to_string());
+        }
         let refused = |source| self.refused(source);
         let made = self.calls.create(&self.folder, &object).await.map_err(refused)?;
-        if preset.is_empty() {
+        if done.is_empty() {
             return Ok(made);
         }
         let name = made["metadata"]["name"].as_str().unwrap_or_default();
         let path = format!("{}/{name}/status", self.folder);
-        let done = json!({"completedIndexes": preset.to_string(), "succeeded": preset.count()});
+        let done = json!({"completedIndexes": done.to_string(), "succeeded": done.count()});
         self.calls.merge(&path, &json!({"status": done})).await.map_err(refused)
     }
 
@@ -393,7 +415,7 @@ impl<'a> Draft<'a> {
         let uid = job["metadata"]["uid"].as_str().unwrap_or_default();
         let pods = self.calls.list(&format!("{JOB_PODS}%3D{uid}")).await;
         let mut earlier_pods: Vec<PodSight> = pods.map_err(|source| self.refused(source))?;
-        earlier_pods.retain(|pod| matches!(pod.stage(), Stage::Succeeded | Stage::Failed));
+        earlier_pods.retain(|pod| !pod.is_under_way() || pod.begun_containers().next().is_some());
         let note = Some(note);
         Ok(Made { job: typed(job), preset: IndexSet::new(), note, earlier_pods })
     }
@@ -429,7 +451,24 @@ fn completed(old: &Value, new: &Job) -> IndexSet {
         return IndexSet::new();
     }
     let text = old["status"]["completedIndexes"].as_str().unwrap_or("");
-    IndexSet::parse_lenient(text, completions(new))
+    let limit = completions(new);
+    let all = IndexSet::parse_lenient(text, limit);
+    match left_out_of(old) {
+        Some(left_out) => without(&all, &IndexSet::parse_lenient(left_out, limit), limit),
+        None => all,
+    }
+}
+
+/// The indexes of a Job that count as completed, and that no run has completed.
+fn left_out_of(job: &Value) -> Option<&str> {
+    job["metadata"]["annotations"][LEFT_OUT].as_str()
+}
+
+/// Some indexes without others, all of them below a limit.
+fn without(indexes: &IndexSet, others: &IndexSet, limit: u32) -> IndexSet {
+    let mut rest = indexes.complement(limit);
+    rest.union(others);
+    rest.complement(limit)
 }
 
 fn typed(job: Value) -> Job {

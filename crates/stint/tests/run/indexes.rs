@@ -108,3 +108,30 @@ fn of_a_job_without_indexes_all_is_run_again_and_that_is_said() {
     assert_eq!(over.code, Some(0), "{over:?}");
     assert!(over.stderr.contains("nothing to run again\n"), "{}", over.stderr);
 }
+
+#[test]
+fn what_was_left_out_is_not_done_for_a_later_run() {
+    let bench = Bench::new();
+    let fixed = bench.path("fixed");
+    let script =
+        format!("echo ran; case $JOB_COMPLETION_INDEX in 1|4) [ -e {fixed} ] || exit 3;; esac");
+    let job = indexed("some", 6, "  backoffLimitPerIndex: 0", &script);
+    let file = bench.file("job.yaml", &job);
+    let data = bench.path("data");
+    let ended = bench.run(&["--data-dir", &data, &file]);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    bench.file("fixed", "");
+    let ended = bench.run(&["--data-dir", &data, "--only-indexes", "1", &file]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    // Index 4 has failed, and was left out.
+    let ended = bench.run(&["--data-dir", &data, "--retry-failed", "--logs", &file]);
+    assert_eq!((ended.code, &*ended.stdout), (Some(0), "[some/4] ran\n"), "{ended:?}");
+    let ended = bench.run(&["--data-dir", &data, "--retry-failed", &file]);
+    assert!(ended.stderr.contains("there is nothing to run again"), "{}", ended.stderr);
+    // In a fresh folder nothing is done but what was wanted.
+    let data = bench.path("fresh");
+    bench.run(&["--data-dir", &data, "--only-indexes", "2-5", &file]);
+    let ended = bench.run(&["--data-dir", &data, "--retry-failed", "-o", "json", &file]);
+    assert_eq!(ended.json()["status"]["completedIndexes"], "0-5");
+    assert!(ended.stderr.contains("  Pods       2 succeeded"), "{}", ended.stderr);
+}

@@ -57,7 +57,7 @@ fn what_cannot_be_run_is_refused_with_a_reason_and_runs_nothing() {
     let map = beside("{apiVersion: v1, kind: ConfigMap, metadata: {name: c}, dat: {}}");
     let rows = [
         (wrong.as_str(), "did you mean \"parallelism\"?"),
-        (&suspended, "spec.suspend: true"),
+        (&suspended, "job.yaml:9:12"),
         (&idle, "with --parallelism"),
         (&pod, "document 2: stint run does not run a Pod"),
         (&map, "unknown field \"dat\""),

@@ -24,8 +24,16 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end -}}
 
 {{/* A release has a Lease of its own: two releases must run different Jobs, which NOTES.txt says. */}}
+{{- /* Whoever runs other Jobs has another Lease: whoever does not lead runs nothing. */ -}}
 {{- define "stint.lease" -}}
-{{- default (printf "%s-job-controller" (include "stint.fullname" .)) .Values.leaderElection.leaseName -}}
+{{- $jobs := printf "%s %s" .Values.managedBy (join "," .Values.namespaces) -}}
+{{- $which := "" -}}
+{{- if and .Values.replaceBuiltin (not .Values.namespaces) -}}
+{{- $which = "-builtin" -}}
+{{- else if or .Values.replaceBuiltin (ne $jobs "stint.dev/job-controller ") -}}
+{{- $which = printf "%s %v" $jobs .Values.replaceBuiltin | sha256sum | trunc 8 | printf "-%s" -}}
+{{- end -}}
+{{- default (printf "%s-job-controller%s" (include "stint.fullname" .) $which) .Values.leaderElection.leaseName -}}
 {{- end -}}
 
 {{- define "stint.rules" -}}
