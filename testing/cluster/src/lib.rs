@@ -35,6 +35,7 @@ pub mod proxy;
 pub mod random;
 pub mod relay;
 pub mod report;
+pub mod requests;
 pub mod rights;
 pub mod stint;
 pub mod suite;

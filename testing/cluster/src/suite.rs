@@ -8,7 +8,7 @@ use crate::stint::Build;
 use crate::theatre::Theatre;
 use crate::{
     coexistence, dashboard, faults, foreign, gates, installed, manifests, moving, openapi, plays,
-    random, rights, unwatched,
+    random, requests, rights, unwatched,
 };
 
 /// What is run, and how.
@@ -53,6 +53,7 @@ impl Suite {
         manifests::run(self, report).await?;
         dashboard::run(self, report).await?;
         openapi::run(self, report).await?;
+        requests::run(self, report).await?;
         installed::run(self, report).await?;
         rights::run(self, report).await?;
         gates::run(self, report).await?;
@@ -94,6 +95,7 @@ pub fn names() -> Vec<String> {
         gates::names(),
         dashboard::names(),
         openapi::names(),
+        requests::names(),
     ];
     names.into_iter().flatten().collect()
 }
