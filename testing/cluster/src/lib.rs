@@ -37,6 +37,7 @@ pub mod relay;
 pub mod report;
 pub mod requests;
 pub mod rights;
+pub mod rules;
 pub mod stint;
 pub mod suite;
 pub mod theatre;

@@ -56,9 +56,11 @@ pub async fn run(suite: &Suite, report: &mut Report) -> Result<(), ClusterError>
         let name = format!("{}, {count} requests", name(file.0));
         (name, attempt(compare(&client, file.0, &rows)).await)
     }));
+    let before = report.failed();
     for (name, (took, result)) in results.await {
         report.tell(&name, took, result);
     }
+    suite.close_cluster(cluster, report.failed() > before);
     Ok(())
 }
 

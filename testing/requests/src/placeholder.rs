@@ -170,7 +170,7 @@ impl Placeholders {
         if let Some(time) = self.put_time(text) {
             return time;
         }
-        let mut text = self.put_uids(text);
+        let mut text = replace_uids(text, |uid| self.known('u', uid));
         for (placeholder, value) in &self.values {
             if placeholder.starts_with("<n") {
                 text = text.replace(value, placeholder);
@@ -210,25 +210,6 @@ impl Placeholders {
         Some(put.clone())
     }
 
-    fn put_uids(&mut self, text: &str) -> String {
-        const LENGTH: usize = 36;
-        let mut put = String::new();
-        let mut rest = text;
-        while let Some(next) = rest.chars().next() {
-            match rest.get(..LENGTH).filter(|part| is_uid(part)) {
-                Some(uid) => {
-                    put.push_str(&self.known('u', uid));
-                    rest = &rest[LENGTH..];
-                }
-                None => {
-                    put.push(next);
-                    rest = &rest[next.len_utf8()..];
-                }
-            }
-        }
-        put
-    }
-
     fn known(&mut self, kind: char, value: &str) -> String {
         let found = self.values.iter().find(|(placeholder, known)| {
             placeholder[1..].starts_with(kind) && *placeholder != "<ns>" && *known == value
@@ -246,6 +227,26 @@ impl Placeholders {
         self.values.insert(placeholder.clone(), value.to_owned());
         placeholder
     }
+}
+
+/// A text with something else for each uid in it.
+pub fn replace_uids(text: &str, mut other: impl FnMut(&str) -> String) -> String {
+    const LENGTH: usize = 36;
+    let mut put = String::new();
+    let mut rest = text;
+    while let Some(next) = rest.chars().next() {
+        match rest.get(..LENGTH).filter(|part| is_uid(part)) {
+            Some(uid) => {
+                put.push_str(&other(uid));
+                rest = &rest[LENGTH..];
+            }
+            None => {
+                put.push(next);
+                rest = &rest[next.len_utf8()..];
+            }
+        }
+    }
+    put
 }
 
 fn is_version(text: &str) -> bool {

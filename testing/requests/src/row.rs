@@ -131,7 +131,7 @@ impl Row {
     ) -> Outcome {
         let mut placeholders = Placeholders::new(namespace, self.shows_managed);
         let mut outcome = Outcome::default();
-        for step in &self.steps {
+        for (number, step) in (1..).zip(&self.steps) {
             let answer = send(step.request(&placeholders)).await;
             placeholders.set_now(answer.asked_at);
             let mut got = shown(&answer, &mut placeholders);
@@ -148,7 +148,8 @@ impl Row {
             }
             let found = differences(&expected, &got);
             if !found.is_empty() {
-                outcome.differences.push(format!("  {}\n{}", step.send, found.join("\n")));
+                let what = format!("  step {number}: {}\n{}", step.send, found.join("\n"));
+                outcome.differences.push(what);
             }
             outcome.answers.push(got);
         }
