@@ -1,6 +1,11 @@
 //! The rows of requests (`testing/requests`) on a real kube-apiserver: what it answers must be what
 //! the rows say it has answered, so that whoever compares the embedded server with the rows compares it with
 //! Kubernetes.
+//!
+//! With `STINT_REQUESTS_DUMP=FOLDER` its answers are written there, for new rows.
+
+use std::fs;
+use std::path::PathBuf;
 
 use bytes::Bytes;
 use futures_util::future::join_all;
@@ -80,10 +85,15 @@ async fn compare(client: &Client, file: &str, rows: &[Row]) {
         (row, row.run(Server::Kubernetes, &namespace, send).await)
     });
     let outcomes: Vec<_> = outcomes.buffered(AT_ONCE).collect().await;
-    let mut wrong = Vec::new();
+    let (mut answers, mut wrong) = (Vec::new(), Vec::new());
     for (row, outcome) in outcomes {
+        answers.push(outcome.answers);
         let found = outcome.differences.into_iter();
         wrong.extend(found.map(|what| format!("{}\n{what}", row.name)));
+    }
+    if let Some(folder) = std::env::var_os("STINT_REQUESTS_DUMP") {
+        let path = PathBuf::from(folder).join(format!("{file}.json"));
+        fs::write(path, json!(answers).to_string()).expect("a folder for the answers");
     }
     assert!(wrong.is_empty(), "{} requests differ:\n{}", wrong.len(), wrong.join("\n"));
 }
