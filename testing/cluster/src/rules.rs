@@ -6,12 +6,13 @@ mod replay;
 mod verdict;
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use futures_util::future::{join, join_all};
 use futures_util::{StreamExt as _, stream};
 use replay::Replay;
 use serde_json::json;
-use stint_rules::case::{Case, FOLDERS};
+use stint_rules::case::Case;
 use stint_rules::rows;
 
 use crate::attempt::attempt;
@@ -40,7 +41,11 @@ const AT_ONCE: usize = 8;
 
 /// The names of the scenarios.
 pub fn names() -> Vec<String> {
-    FOLDERS.iter().flat_map(|folder| rows::files(folder)).map(|file| name(&file)).collect()
+    files(&LANES.concat()).map(|file| name(&file)).collect()
+}
+
+fn files(folders: &[&str]) -> impl Iterator<Item = String> {
+    folders.iter().flat_map(|folder| rows::files(folder))
 }
 
 fn name(file: &str) -> String {
@@ -79,18 +84,20 @@ pub async fn run(suite: &Suite, report: &mut Report) -> Result<(), ClusterError>
 /// What came of a file.
 struct Told {
     name: String,
-    took: std::time::Duration,
+    took: Duration,
     result: Result<(), String>,
 }
 
 /// Replays the files of some folders, one after the other.
 async fn run_lane(suite: &Suite, replay: &Replay<'_>, folders: &[&str]) -> Vec<Told> {
     let mut told = Vec::new();
-    for file in folders.iter().flat_map(|folder| rows::files(folder)) {
+    for file in files(folders) {
         if file == GATES || !suite.wants(&name(&file)) {
             continue;
         }
         let cases = Case::read_all(&file);
+        let has_gates = cases.iter().any(|case| !gates(case).is_empty());
+        assert!(!has_gates, "{file}: rows with gates belong to {GATES}");
         let name = format!("{}, {} rows", name(&file), cases.len());
         let (took, result) = attempt(compare(replay, &cases)).await;
         told.push(Told { name, took, result });

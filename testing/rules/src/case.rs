@@ -5,9 +5,6 @@ use serde_json::{Value, json};
 use crate::exchange::Exchange;
 use crate::{job, kinds, pod, rows, template};
 
-/// The folders of rows.
-pub const FOLDERS: [&str; 4] = ["job", "pod", "core_pod", "kinds"];
-
 /// What the rules make of a row.
 #[derive(Debug)]
 pub struct Played {
