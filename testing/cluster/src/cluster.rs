@@ -7,6 +7,7 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use k8s_openapi::ByteString;
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
 use serde_json::json;
@@ -119,6 +120,7 @@ pub struct Cluster {
     authority: Authority,
     server_certificate: Keyed,
     token_key: Keyed,
+    etcd_port: u16,
     url: String,
     manages: Option<Manager>,
     /// etcd, to be stopped and started again.
@@ -149,6 +151,7 @@ impl Cluster {
             authority,
             server_certificate,
             token_key,
+            etcd_port,
             url: String::new(),
             manages: None,
             etcd,
@@ -156,7 +159,7 @@ impl Cluster {
             manager: None,
             folder,
         };
-        cluster.start_apiserver(etcd_port).await?;
+        cluster.start_apiserver().await?;
         bootstrap::prepare(&cluster.admin().await?).await?;
         Ok(cluster)
     }
@@ -198,6 +201,17 @@ impl Cluster {
         let path = self.folder.path().join(format!("{}-{port}.kubeconfig", user.file()));
         write(&path, &config.to_string())?;
         Ok(path)
+    }
+
+    /// Writes an object into etcd, past kube-apiserver: what no request leads to any more. kube-apiserver
+    /// reads JSON there, too.
+    pub async fn store(&self, key: &str, object: &serde_json::Value) {
+        let bytes = |text: String| ByteString(text.into_bytes());
+        let put = json!({"key": bytes(key.to_owned()), "value": bytes(object.to_string())});
+        let answer = crate::http::post(self.etcd_port, "/v3/kv/put", &put.to_string()).await;
+        let answer = answer.expect("etcd answers");
+        let words = String::from_utf8_lossy(&answer);
+        assert!(words.starts_with("HTTP/1.0 200"), "{key}: {words}");
     }
 
     /// Where its logs are; the audit log, too, as `audit.log`.
@@ -266,10 +280,10 @@ impl Cluster {
         Ok(path)
     }
 
-    async fn start_apiserver(&mut self, etcd_port: u16) -> Result<(), ClusterError> {
+    async fn start_apiserver(&mut self) -> Result<(), ClusterError> {
         for start in 1.. {
             let port = free_port();
-            let mut arguments = flags::apiserver(port, etcd_port, self.folder.path());
+            let mut arguments = flags::apiserver(port, self.etcd_port, self.folder.path());
             arguments.extend(flags::certificates(&self.server_certificate));
             arguments.extend(flags::apiserver_keys(&self.token_key, self.authority.certificate()));
             arguments.extend(self.options.apiserver_flags.iter().cloned());

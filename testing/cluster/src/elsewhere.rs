@@ -3,10 +3,6 @@
 /// Each of these with its reason.
 pub const ELSEWHERE: &[(&str, &str)] = &[
     (
-        "defaulting and validation (KEP-2214, 3850, 3998), rows of crates/api/tests/rules",
-        "there they are kube-apiserver's own; the rows are sent to one by hand, CONTRIBUTING.md",
-    ),
-    (
         "KEP-2307: tracking with finalizers enabled, disabled and enabled again, and finalizers that \
          are removed while the gate is off",
         "JobTrackingWithFinalizers is locked on since 1.26, and no gate of the versions that are \

@@ -12,8 +12,17 @@ pub(crate) async fn is_ok(port: u16, path: &str) -> bool {
 
 /// What it answers, head and all.
 pub(crate) async fn ask(port: u16, path: &str) -> io::Result<Vec<u8>> {
+    exchange(port, &format!("GET {path} HTTP/1.0\r\nHost: 127.0.0.1\r\n\r\n")).await
+}
+
+/// What it answers to JSON, head and all.
+pub(crate) async fn post(port: u16, path: &str, body: &str) -> io::Result<Vec<u8>> {
+    let head = format!("POST {path} HTTP/1.0\r\nHost: 127.0.0.1\r\nContent-Length: {}", body.len());
+    exchange(port, &format!("{head}\r\nContent-Type: application/json\r\n\r\n{body}")).await
+}
+
+async fn exchange(port: u16, request: &str) -> io::Result<Vec<u8>> {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).await?;
-    let request = format!("GET {path} HTTP/1.0\r\nHost: 127.0.0.1\r\n\r\n");
     stream.write_all(request.as_bytes()).await?;
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).await?;

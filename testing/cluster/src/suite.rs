@@ -2,13 +2,13 @@
 
 use futures_util::future::join;
 
-use crate::cluster::{ClusterError, Options};
+use crate::cluster::{Cluster, ClusterError, Options};
 use crate::report::Report;
 use crate::stint::Build;
 use crate::theatre::Theatre;
 use crate::{
     coexistence, dashboard, faults, foreign, gates, installed, manifests, moving, openapi, plays,
-    random, rights, unwatched,
+    random, requests, rights, rules, unwatched,
 };
 
 /// What is run, and how.
@@ -53,6 +53,8 @@ impl Suite {
         manifests::run(self, report).await?;
         dashboard::run(self, report).await?;
         openapi::run(self, report).await?;
+        requests::run(self, report).await?;
+        rules::run(self, report).await?;
         installed::run(self, report).await?;
         rights::run(self, report).await?;
         gates::run(self, report).await?;
@@ -69,11 +71,16 @@ impl Suite {
 
     /// Ends clusters; tells where their logs are if something has failed.
     pub fn close(&self, theatres: impl IntoIterator<Item = Theatre>, has_failed: bool) {
-        for mut theatre in theatres {
-            if has_failed || self.keeps_logs {
-                theatre.cluster.keep_folder();
-                println!("logs: {}", theatre.cluster.folder().display());
-            }
+        for theatre in theatres {
+            self.close_cluster(theatre.cluster, has_failed);
+        }
+    }
+
+    /// Ends a cluster; tells where its logs are if something has failed.
+    pub fn close_cluster(&self, mut cluster: Cluster, has_failed: bool) {
+        if has_failed || self.keeps_logs {
+            cluster.keep_folder();
+            println!("logs: {}", cluster.folder().display());
         }
     }
 }
@@ -94,6 +101,8 @@ pub fn names() -> Vec<String> {
         gates::names(),
         dashboard::names(),
         openapi::names(),
+        requests::names(),
+        rules::names(),
     ];
     names.into_iter().flatten().collect()
 }

@@ -26,6 +26,11 @@ impl Version {
     pub fn keeps_start_time(self) -> bool {
         self.minor < 36
     }
+
+    /// Whether it is the version whose answers the rows of requests and of rules have.
+    pub fn is_that_of_rows(self) -> bool {
+        self.minor == 36
+    }
 }
 
 #[cfg(test)]
@@ -44,5 +49,11 @@ mod tests {
     fn start_times_go_since_1_36() {
         let keeps = |text: &str| Version::read(text).expect("a version").keeps_start_time();
         assert_eq!(["v1.34.4", "v1.35.0", "v1.36.3"].map(keeps), [true, true, false]);
+    }
+
+    #[test]
+    fn rows_are_of_1_36() {
+        let is_theirs = |text: &str| Version::read(text).expect("a version").is_that_of_rows();
+        assert_eq!(["v1.35.0", "v1.36.3", "v1.37.0"].map(is_theirs), [false, true, false]);
     }
 }

@@ -6,8 +6,7 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 use stint_api::advice::NAMES;
-
-use crate::rows;
+use stint_rules::rows;
 
 #[test]
 fn every_file_and_test_of_the_parity_table_exists() {

@@ -1,75 +1,56 @@
-//! Requests and their answers, as rows of data. `*.yaml` has a file for each verb, read by the
-//! house's own decoder. A row is a little script that runs in a namespace of its own:
-//!
-//! | key | what it is |
-//! |---|---|
-//! | `send` | the method and path of a request; the query is written without escapes |
-//! | `body` | its body: JSON, or a text as it is |
-//! | `type`, `accept`, `agent` | its `Content-Type`, `Accept` and `User-Agent` |
-//! | `managed` | of a row: that answers say who owns what |
-//! | `code`, `headers`, `answer` | what kube-apiserver 1.36.3 answered; `-`: not compared |
-//! | `without` | which named items were taken out of that answer: what this server does not have |
-//! | `differs`, `ours` | why this server answers otherwise, and how: laid over the rest, null deletes |
-//!
-//! What differs from run to run stands as a placeholder in answers, and in later requests for
-//! what it stood for: [`placeholder`]. Protobuf is taken out of the lists of media types that
-//! answers may have: this server reads it and does not write it.
+//! Rows of requests, on this server: what it answers must be what kube-apiserver answered, but for
+//! what is said to differ. `testing/requests` has what a row is, and reads and compares them; the
+//! suite `requests` of `testing/cluster` sends them to kube-apiserver.
 //!
 //! With `STINT_REQUESTS_DUMP=FOLDER` the answers of this server are written there.
 
-mod differences;
 #[path = "../kit/mod.rs"]
 mod kit;
-mod placeholder;
-mod row;
 
 use std::fs;
 use std::path::PathBuf;
 
-use kit::Server;
-use row::Row;
+use kit::NOW;
 use serde_json::json;
+use stint_requests::row::{Answer, FILES, Outcome, Row, Server};
 use stint_store::{Options, Store};
-
-/// The files, and how many requests each has at least.
-const FILES: [(&str, usize); 12] = [
-    ("apply", 100),
-    ("create", 80),
-    ("delete", 140),
-    ("get", 30),
-    ("kind", 55),
-    ("list", 110),
-    ("part", 60),
-    ("patch", 45),
-    ("path", 35),
-    ("status", 45),
-    ("update", 60),
-    ("watch", 62),
-];
 
 #[test]
 fn every_row_holds() {
     let mut wrong = Vec::new();
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
-    for (file, at_least) in FILES {
-        let rows = Row::read_all(file);
-        let requests: usize = rows.iter().map(|row| row.steps.len()).sum();
-        assert!(requests >= at_least, "{file} has lost requests: {requests}");
+    for file in FILES {
+        let name = file.0;
         let mut answers = Vec::new();
-        for (index, row) in rows.iter().enumerate() {
-            let namespace = format!("row-{file}-{index}x");
-            let server = Server::on(Store::in_memory(Options::default()));
-            let (came, found) = runtime.block_on(row.run(&server, &namespace));
-            answers.push(came);
-            wrong.extend(found.into_iter().map(|what| format!("{file}: {}\n{what}", row.name)));
+        for (index, row) in Row::read_all(file).iter().enumerate() {
+            let namespace = format!("row-{name}-{index}x");
+            let outcome = runtime.block_on(run(row, &namespace));
+            answers.push(outcome.answers);
+            let found = outcome.differences.into_iter();
+            wrong.extend(found.map(|what| format!("{name}: {}\n{what}", row.name)));
         }
         if let Some(folder) = std::env::var_os("STINT_REQUESTS_DUMP") {
-            let path = PathBuf::from(folder).join(format!("{file}.json"));
+            let path = PathBuf::from(folder).join(format!("{name}.json"));
             fs::write(path, json!(answers).to_string()).expect("a folder for the answers");
         }
     }
     assert!(wrong.is_empty(), "{} requests differ:\n\n{}", wrong.len(), wrong.join("\n\n"));
+}
+
+/// Runs a row on a server of its own.
+async fn run(row: &Row, namespace: &str) -> Outcome {
+    let server = kit::Server::on(Store::in_memory(Options::default()));
+    let there = ["default", "kube-system"].into_iter();
+    for name in there.chain(row.needs_namespace.then_some(namespace)) {
+        server.make_namespace(name).await;
+    }
+    let asked_at = NOW.parse().expect("a time");
+    let send = async |request| {
+        let kit::Answer { code, headers, body } = server.watch(request).await;
+        Answer { code, headers, body, asked_at }
+    };
+    row.run(Server::Embedded, namespace, send).await
 }
 
 #[test]
@@ -79,7 +60,7 @@ fn the_page_says_what_differs() {
     let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let page = words(&page);
     let mut requests = 0;
-    for (file, _) in FILES {
+    for file in FILES {
         for row in Row::read_all(file) {
             requests += row.steps.len();
             for reasons in row.steps.iter().filter_map(|step| step.differs.as_deref()) {

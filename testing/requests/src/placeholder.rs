@@ -22,24 +22,36 @@ use jiff::Timestamp;
 use serde_json::{Map, Value};
 use stint_apiserver::fields::set::read_text;
 
-use crate::kit::NOW;
-
 /// What the placeholders of one row stand for.
-pub(crate) struct Placeholders {
+pub struct Placeholders {
     /// By placeholder.
     values: BTreeMap<String, String>,
     counts: BTreeMap<char, usize>,
+    /// Times that were seen, by what was put for them: later it is no longer now.
+    times: BTreeMap<String, String>,
+    now: Timestamp,
     shows_managed: bool,
 }
 
 impl Placeholders {
-    pub(crate) fn new(namespace: &str, shows_managed: bool) -> Self {
-        let values = BTreeMap::from([("<ns>".to_owned(), namespace.to_owned())]);
-        Placeholders { values, counts: BTreeMap::new(), shows_managed }
+    /// None yet, but for the namespace.
+    pub fn new(namespace: &str, shows_managed: bool) -> Self {
+        Placeholders {
+            values: BTreeMap::from([("<ns>".to_owned(), namespace.to_owned())]),
+            counts: BTreeMap::new(),
+            times: BTreeMap::new(),
+            now: Timestamp::UNIX_EPOCH,
+            shows_managed,
+        }
+    }
+
+    /// Tells what time it was where the next answer comes from.
+    pub fn set_now(&mut self, now: Timestamp) {
+        self.now = now;
     }
 
     /// A text with everything that the placeholders in it stand for.
-    pub(crate) fn fill(&self, text: &str) -> String {
+    pub fn fill(&self, text: &str) -> String {
         let mut text = text.to_owned();
         for (placeholder, value) in &self.values {
             text = text.replace(placeholder, value);
@@ -48,7 +60,7 @@ impl Placeholders {
     }
 
     /// The same in all of a JSON value.
-    pub(crate) fn fill_all(&self, value: &Value) -> Value {
+    pub fn fill_all(&self, value: &Value) -> Value {
         match value {
             Value::String(text) => Value::String(self.fill(text)),
             Value::Array(items) => items.iter().map(|item| self.fill_all(item)).collect(),
@@ -60,7 +72,7 @@ impl Placeholders {
     }
 
     /// An answer with placeholders for what differs.
-    pub(crate) fn put(&mut self, value: &Value) -> Value {
+    pub fn put(&mut self, value: &Value) -> Value {
         match value {
             Value::Object(map) => self.put_map(map, false),
             Value::Array(items) => items.iter().map(|item| self.put(item)).collect(),
@@ -69,14 +81,18 @@ impl Placeholders {
         }
     }
 
-    /// An event of a watch. How far a bookmark is depends on what else happens, and a table has
-    /// the version of what is in its only row.
-    pub(crate) fn put_event(&mut self, event: &Value) -> Value {
+    /// An event of a watch. How far a bookmark is depends on what else happens, also where it is the
+    /// row of a table; and a table has the version of what is in its only row.
+    pub fn put_event(&mut self, event: &Value) -> Value {
         let mut event = event.clone();
         let is_bookmark = event["type"] == "BOOKMARK";
         let object = &mut event["object"];
         if is_bookmark {
             object["metadata"]["resourceVersion"] = "0".into();
+            let rows = object.get_mut("rows").and_then(Value::as_array_mut);
+            for row in rows.into_iter().flatten() {
+                row["object"]["metadata"]["resourceVersion"] = "0".into();
+            }
         } else if object.get("rows").is_some() {
             object["metadata"].as_object_mut().expect("metadata").remove("resourceVersion");
         }
@@ -150,11 +166,11 @@ impl Placeholders {
     }
 
     /// A text with placeholders.
-    pub(crate) fn put_text(&mut self, text: &str) -> String {
-        if let Some(time) = put_time(text) {
+    pub fn put_text(&mut self, text: &str) -> String {
+        if let Some(time) = self.put_time(text) {
             return time;
         }
-        let mut text = self.put_uids(text);
+        let mut text = replace_uids(text, |uid| self.known('u', uid));
         for (placeholder, value) in &self.values {
             if placeholder.starts_with("<n") {
                 text = text.replace(value, placeholder);
@@ -176,23 +192,22 @@ impl Placeholders {
         text
     }
 
-    fn put_uids(&mut self, text: &str) -> String {
-        const LENGTH: usize = 36;
-        let mut put = String::new();
-        let mut rest = text;
-        while let Some(next) = rest.chars().next() {
-            match rest.get(..LENGTH).filter(|part| is_uid(part)) {
-                Some(uid) => {
-                    put.push_str(&self.known('u', uid));
-                    rest = &rest[LENGTH..];
-                }
-                None => {
-                    put.push(next);
-                    rest = &rest[next.len_utf8()..];
-                }
-            }
+    /// A time from this year on; earlier ones were sent by the row.
+    fn put_time(&mut self, text: &str) -> Option<String> {
+        let time: Timestamp = text.parse().ok()?;
+        let year: u32 = text.get(..4)?.parse().ok()?;
+        if year < 2026 {
+            return None;
         }
-        put
+        let seconds = time.as_second() - self.now.as_second();
+        let put = self.times.entry(text.to_owned()).or_insert_with(|| {
+            if seconds <= 5 {
+                "<time>".to_owned()
+            } else {
+                format!("<time{:+}>", (seconds + 5).div_euclid(10) * 10)
+            }
+        });
+        Some(put.clone())
     }
 
     fn known(&mut self, kind: char, value: &str) -> String {
@@ -214,6 +229,26 @@ impl Placeholders {
     }
 }
 
+/// A text with something else for each uid in it.
+pub fn replace_uids(text: &str, mut other: impl FnMut(&str) -> String) -> String {
+    const LENGTH: usize = 36;
+    let mut put = String::new();
+    let mut rest = text;
+    while let Some(next) = rest.chars().next() {
+        match rest.get(..LENGTH).filter(|part| is_uid(part)) {
+            Some(uid) => {
+                put.push_str(&other(uid));
+                rest = &rest[LENGTH..];
+            }
+            None => {
+                put.push(next);
+                rest = &rest[next.len_utf8()..];
+            }
+        }
+    }
+    put
+}
+
 fn is_version(text: &str) -> bool {
     text != "0" && !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
@@ -222,22 +257,6 @@ fn is_uid(text: &str) -> bool {
     text.char_indices().all(|(position, c)| match position {
         8 | 13 | 18 | 23 => c == '-',
         _ => c.is_ascii_digit() || ('a'..='f').contains(&c),
-    })
-}
-
-/// A time from this year on; earlier ones were sent by the row.
-fn put_time(text: &str) -> Option<String> {
-    let time: Timestamp = text.parse().ok()?;
-    let now: Timestamp = NOW.parse().expect("a time");
-    let year: u32 = text.get(..4)?.parse().ok()?;
-    if year < 2026 {
-        return None;
-    }
-    let seconds = time.as_second() - now.as_second();
-    Some(if seconds <= 5 {
-        "<time>".to_owned()
-    } else {
-        format!("<time{:+}>", (seconds + 5).div_euclid(10) * 10)
     })
 }
 

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 /// The differences between what was expected and what came.
-pub(crate) fn differences(expected: &Value, got: &Value) -> Vec<String> {
+pub fn differences(expected: &Value, got: &Value) -> Vec<String> {
     let mut found = Vec::new();
     compare("", expected, got, &mut found);
     found

@@ -1,4 +1,4 @@
-//! Rules as data: reading rows, applying their patches, and telling what does not hold.
+//! Reading rows, applying their patches, and comparing what comes of them.
 //!
 //! A row patches the base Job (`rules/base.yaml`) and lists the errors it must get, word
 //! for word and in order. The files are read by the decoder under test, so their YAML is
@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use stint_api::decode;
 
 /// The one document of a file below `rules/`.
-pub(crate) fn read(file: &str) -> Value {
+pub fn read(file: &str) -> Value {
     let path = folder().join(file);
     let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{file}: {error}"));
     let documents = decode::read_str(&text);
@@ -22,7 +22,7 @@ pub(crate) fn read(file: &str) -> Value {
 }
 
 /// The files of a folder below `rules/`, by name.
-pub(crate) fn files(name: &str) -> Vec<String> {
+pub fn files(name: &str) -> Vec<String> {
     let entries =
         fs::read_dir(folder().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"));
     let mut files: Vec<String> = entries
@@ -33,54 +33,17 @@ pub(crate) fn files(name: &str) -> Vec<String> {
     files
 }
 
-/// Judges every row of a file and reports all that do not hold. `judge` gives the errors
-/// of a row, and adds what else is wrong with it to the report. `keys` are those a row
-/// may have; `at_least` guards against a file that has lost its rows.
-pub(crate) fn run(
-    file: &str,
-    at_least: usize,
-    keys: &[&str],
-    judge: impl Fn(&Value, &mut String) -> Vec<String>,
-) {
-    let rows = read(file);
-    let rows = rows.as_array().expect("a file of rows is a list");
-    assert!(rows.len() >= at_least, "{file} has only {} rows", rows.len());
-    let mut report = String::new();
-    for row in rows {
-        let mut found = String::new();
-        for key in row.as_object().expect("a row is an object").keys() {
-            let known = ["name", "errors", "differs"].contains(&key.as_str());
-            assert!(
-                known || keys.contains(&key.as_str()),
-                "{file}: {}: unknown key {key}",
-                row["name"]
-            );
-        }
-        let errors = judge(row, &mut found);
-        let expected: Vec<String> = serde_json::from_value(row["errors"].clone())
-            .unwrap_or_else(|error| panic!("{file}: {}: errors: {error}", row["name"]));
-        if !same(&expected, &errors) {
-            expected.iter().for_each(|line| writeln!(found, "  expected {line}").unwrap());
-            errors.iter().for_each(|line| writeln!(found, "  got      {line}").unwrap());
-        }
-        if !found.is_empty() {
-            writeln!(report, "\n{}\n{found}", row["name"]).unwrap();
-        }
-    }
-    assert!(report.is_empty(), "rows of {file} that do not hold:\n{report}");
-}
-
 /// Merges a patch into a value (RFC 7386: null removes); no patch changes nothing. What
 /// rows abbreviate is written out: `{$list: 20, of: x}`, `{$range: [1, 9]}` and
 /// `{$text: 64, of: a}`.
-pub(crate) fn patch(target: &mut Value, patch: &Value) {
+pub fn patch(target: &mut Value, patch: &Value) {
     if !patch.is_null() {
         merge(target, &expand(patch));
     }
 }
 
 /// Adds to the report where `actual` is not what is `expected` of some of its fields.
-pub(crate) fn compare(path: &str, expected: &Value, actual: &Value, report: &mut String) {
+pub fn compare(path: &str, expected: &Value, actual: &Value, report: &mut String) {
     match (expected, actual) {
         (Value::Object(fields), _) if !fields.is_empty() => {
             for (name, expected) in fields {
@@ -97,18 +60,17 @@ pub(crate) fn compare(path: &str, expected: &Value, actual: &Value, report: &mut
     }
 }
 
-fn folder() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/rules")
-}
-
-/// `TEMPLATE` in an expectation stands for a Pod template, whatever it is.
-fn same(expected: &[String], errors: &[String]) -> bool {
-    let one = |expected: &str, error: &str| match expected.split_once("TEMPLATE") {
+/// Whether an error is the one that was expected. `TEMPLATE` in an expectation stands for a Pod
+/// template, whatever it is.
+pub fn is_same(expected: &str, error: &str) -> bool {
+    match expected.split_once("TEMPLATE") {
         Some((head, tail)) => error.starts_with(head) && error.ends_with(tail),
         None => expected == error,
-    };
-    expected.len() == errors.len()
-        && expected.iter().zip(errors).all(|(expected, error)| one(expected, error))
+    }
+}
+
+fn folder() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../crates/api/tests/rules")
 }
 
 fn merge(target: &mut Value, patch: &Value) {
