@@ -58,6 +58,10 @@ pub async fn run(suite: &Suite, report: &mut Report) -> Result<(), ClusterError>
         return Ok(());
     }
     let cluster = Cluster::start(suite.options.clone()).await?;
+    if !cluster.version().is_that_of_rows() {
+        println!("        openapi: the descriptions are those of another version");
+        return Ok(());
+    }
     for name in names().iter().filter(|name| suite.wants(name)) {
         let (took, result) = match &**name {
             V2 => attempt(compare_v2(&cluster)).await,

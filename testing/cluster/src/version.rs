@@ -27,7 +27,8 @@ impl Version {
         self.minor < 36
     }
 
-    /// Whether it is the version whose answers the rows of requests and of rules have.
+    /// Whether it is the version whose answers the rows of requests and of rules have, and whose
+    /// descriptions the embedded server has.
     pub fn is_that_of_rows(self) -> bool {
         self.minor == 36
     }
