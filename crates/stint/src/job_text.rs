@@ -59,7 +59,7 @@ pub(crate) fn count_rows(job: &JobProgress) -> String {
         }
         if !job.preset.is_empty() {
             let note = format!("{}{}", job.preset.count(), listed(&job.preset));
-            text += &row("left out", &format!("{note}: counted as completed before this run"));
+            text += &row("left out", &format!("{note}: not run here, and counted as completed"));
         }
     }
     let retries = match job.retries {

@@ -151,16 +151,22 @@ async fn nodes_beside_each_other_and_after_each_other_give_other_addresses() {
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_pod_that_cannot_be_removed_now_is_removed_when_it_can() {
+/// A cluster with a Pod that is to go, and of which an earlier process has said that it has ended, and
+/// no more. Removals are refused.
+async fn unremovable() -> Cluster {
     let cluster = Cluster::new().await;
     cluster.script("p", "forever").await;
     cluster.delete("p", Some(30)).await;
-    // An earlier process has said that it has ended, and no more.
     let failed = Patch::Merge(json!({"status": {"phase": "Failed"}}));
     let params = PatchParams::default();
     cluster.pods().patch_status("p", &params, &failed).await.expect("it can be");
     cluster.refuse_removals(true);
+    cluster
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_that_cannot_be_removed_now_is_removed_when_it_can() {
+    let cluster = unremovable().await;
     let _node = cluster.start();
     tokio::time::sleep(Duration::from_secs(300)).await;
     assert!(cluster.find("p").await.is_some());
@@ -170,13 +176,7 @@ async fn a_pod_that_cannot_be_removed_now_is_removed_when_it_can() {
 
 #[tokio::test(start_paused = true)]
 async fn nobody_tries_to_remove_a_pod_whose_name_is_another_ones() {
-    let cluster = Cluster::new().await;
-    cluster.script("p", "forever").await;
-    cluster.delete("p", Some(30)).await;
-    let failed = Patch::Merge(json!({"status": {"phase": "Failed"}}));
-    let params = PatchParams::default();
-    cluster.pods().patch_status("p", &params, &failed).await.expect("it can be");
-    cluster.refuse_removals(true);
+    let cluster = unremovable().await;
     let _node = cluster.start();
     let tries = || cluster.count("POST", "/pods/p");
     while tries() < 3 {

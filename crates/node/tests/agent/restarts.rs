@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use k8s_openapi::api::core::v1::Pod;
 use serde_json::json;
 use stint_node::Gate;
 
@@ -37,6 +38,18 @@ async fn a_container_that_fails_again_and_again_waits_longer_each_time() {
     assert!(cluster.reasons("p").await.contains(&"BackOff".to_owned()));
 }
 
+/// What a Pod says of a container that has run once, and has not begun to run again.
+fn check_is_of_the_first_run(pod: &Pod) {
+    let status = status_of(pod, "main");
+    let last = status.last_state.as_ref().and_then(|it| it.terminated.as_ref());
+    assert_eq!(status.restart_count, 0);
+    assert_eq!(last.and_then(|it| it.container_id.as_ref()), status.container_id.as_ref());
+}
+
+fn runs_again(pod: &Pod) -> bool {
+    state_of(pod, "main").starts_with("running") && status_of(pod, "main").restart_count == 1
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_run_counts_when_it_has_begun() {
     let cluster = Cluster::new().await;
@@ -49,16 +62,8 @@ async fn a_run_counts_when_it_has_begun() {
         has_run && state_of(pod, "main") == "waiting ContainerCreating"
     });
     let pod = pod.await;
-    let status = status_of(&pod, "main");
-    let last = status.last_state.as_ref().and_then(|it| it.terminated.as_ref());
-    assert_eq!(status.restart_count, 0);
-    assert_eq!(last.and_then(|it| it.container_id.as_ref()), status.container_id.as_ref());
-    cluster
-        .wait("p", "runs again", |pod| {
-            state_of(pod, "main").starts_with("running")
-                && status_of(pod, "main").restart_count == 1
-        })
-        .await;
+    check_is_of_the_first_run(&pod);
+    cluster.wait("p", "runs again", runs_again).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -76,24 +81,14 @@ async fn a_run_that_cannot_begin_does_not_count() {
         kube::Api::default_namespaced(cluster.admin.clone());
     maps.delete("cm", &Default::default()).await.expect("it can be deleted");
     // Through several tries.
-    let counts = async |wanted: &str| {
-        let pod = cluster.wait("p", wanted, |pod| state_of(pod, "main") == wanted).await;
-        let status = status_of(&pod, "main");
-        let last = status.last_state.as_ref().and_then(|it| it.terminated.as_ref());
-        assert_eq!(last.and_then(|it| it.container_id.as_ref()), status.container_id.as_ref());
-        status.restart_count
-    };
+    let wanted = "waiting CreateContainerConfigError";
     for _ in 0..3 {
-        assert_eq!(counts("waiting CreateContainerConfigError").await, 0);
+        let pod = cluster.wait("p", wanted, |pod| state_of(pod, "main") == wanted).await;
+        check_is_of_the_first_run(&pod);
         tokio::time::sleep(Duration::from_secs(60)).await;
     }
     cluster.config_map("cm", json!({"KEY": "value"})).await;
-    cluster
-        .wait("p", "runs again", |pod| {
-            state_of(pod, "main").starts_with("running")
-                && status_of(pod, "main").restart_count == 1
-        })
-        .await;
+    cluster.wait("p", "runs again", runs_again).await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -160,7 +160,7 @@ mod tests {
 work: Failed after 0.00s: FailedIndexes: Job has failed indexes
   completed  1 of 3: 3
   failed     1 index: 2
-  left out   1: 0: counted as completed before this run
+  left out   1: 0: not run here, and counted as completed
   Pods       1 succeeded, 2 failed
   index 2 failed in container main, 2 times: exit code 1
     | oh \\u{1b}[2Jno
