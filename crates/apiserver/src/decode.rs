@@ -77,7 +77,7 @@ pub(crate) fn body<T: KubernetesType>(
     let body = if format == Format::Json {
         check_json(body)?;
         let mut passed_over = false;
-        match read_json(body, || passed_over = true) {
+        match read_json(body, &mut |_| passed_over = true) {
             Ok(read) => {
                 let is_clean = validation == FieldValidation::Ignore
                     || (!passed_over && !duplicate::has_duplicates(body));
@@ -140,7 +140,9 @@ pub(crate) fn patched<T: KubernetesType>(
 ) -> Result<Decoded<T>, Status> {
     objects::check_value(&value)?;
     let mut unknown = repeated.to_vec();
-    let read = serde_ignored::deserialize(&value, |path| {
+    // As text, so that one reader is compiled for what clients send.
+    let text = value.to_string();
+    let read = read_json(text.as_bytes(), &mut |path| {
         unknown.push(format!("unknown field {}", quote(&field_path(&path))));
     });
     match read {
@@ -149,7 +151,6 @@ pub(crate) fn patched<T: KubernetesType>(
         }),
         // A null where the type has none: the strict reader takes it for absent.
         Err(_) => {
-            let text = value.to_string();
             let root = stint_api::decode::read_str(&text).into_iter().find_map(|read| read.root);
             let root = root.ok_or_else(|| invalid_patch(&value, "it is no object"))?;
             let decoded = stint_api::decode::decode::<T>(&root);
@@ -216,7 +217,7 @@ fn from_protobuf<T: KubernetesType>(body: &[u8], names: &Names) -> Result<T, Sta
     let refused = |why: String| not_handled(names, &why);
     let value = protobuf::decode::object(envelope.raw, message)
         .map_err(|error| refused(error.to_string()))?;
-    T::deserialize(value).map_err(|error| refused(error.to_string()))
+    T::deserialize(&value).map_err(|error| refused(error.to_string()))
 }
 
 /// The same for what is no object. Options may name the version of the group they are sent to.
@@ -232,15 +233,18 @@ fn plain_protobuf<T: DeserializeOwned>(
         return Err(refused(&format!("decoded object cannot be converted to {kind}")));
     }
     let value = protobuf::decode::object(envelope.raw, message).map_err(|error| refused(&error))?;
-    T::deserialize(value).map_err(|error| refused(&error))
+    T::deserialize(&value).map_err(|error| refused(&error))
 }
 
+/// Reads JSON, and tells of each field that the type does not have. The one who is told is `dyn`:
+/// a closure has a type of its own for each `T`, and with it each type within `T` would be read
+/// by code of its own, once per kind (half of what this crate takes to compile).
 fn read_json<T: DeserializeOwned>(
     body: &[u8],
-    mut passed_over: impl FnMut(),
+    passed_over: &mut dyn FnMut(serde_ignored::Path<'_>),
 ) -> Result<T, serde_json::Error> {
     let mut reader = serde_json::Deserializer::from_slice(body);
-    let object = serde_ignored::deserialize(&mut reader, |_| passed_over())?;
+    let object = serde_ignored::deserialize(&mut reader, passed_over)?;
     reader.end()?;
     Ok(object)
 }
