@@ -54,6 +54,10 @@ pub mod annotation {
     /// How many failures of this index were ignored; only there when above 0.
     pub const INDEX_IGNORED_FAILURE_COUNT: &str =
         "batch.kubernetes.io/job-index-ignored-failure-count";
+    /// How many Pods of this index were ended by a node that was stopped or crashed, where those
+    /// are forgiven (ours); only there when above 0. They tell attempts apart, and make nothing
+    /// wait.
+    pub const INDEX_INTERRUPTION_COUNT: &str = "stint.dev/job-index-interruption-count";
     /// Of a Pod that its node runs without having been asked to.
     pub const MIRROR: &str = "kubernetes.io/config.mirror";
     /// What the AppArmor profile of a container used to be written to, before its name.

@@ -67,6 +67,10 @@ impl Mould {
             let count = pod.ignored_failure_count.to_string();
             annotations.insert(annotation::INDEX_IGNORED_FAILURE_COUNT.to_owned(), count);
         }
+        if pod.interruption_count > 0 {
+            let count = pod.interruption_count.to_string();
+            annotations.insert(annotation::INDEX_INTERRUPTION_COUNT.to_owned(), count);
+        }
         let meta = ObjectMeta {
             name: Some(pod.name.clone()),
             generate_name: Some(self.names.generate_name(pod.index)),
@@ -177,6 +181,7 @@ mod tests {
                 index: Some(2),
                 failure_count: Some(1),
                 ignored_failure_count: 3,
+                interruption_count: 4,
             },
         );
         let meta = &pod["metadata"];
@@ -195,6 +200,7 @@ mod tests {
                 "batch.kubernetes.io/job-completion-index": "2",
                 "batch.kubernetes.io/job-index-failure-count": "1",
                 "batch.kubernetes.io/job-index-ignored-failure-count": "3",
+                "stint.dev/job-index-interruption-count": "4",
             })
         );
         assert_eq!(meta["finalizers"], json!(["f"]));
@@ -226,6 +232,7 @@ mod tests {
             index: None,
             failure_count: None,
             ignored_failure_count: 0,
+            interruption_count: 0,
         };
         let pod = cast("NonIndexed", &new);
         assert_eq!(pod["spec"]["hostname"], "mine");

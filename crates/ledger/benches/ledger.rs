@@ -76,7 +76,13 @@ fn measure_takeover(completions: u32) {
             world.version += 1;
             let name = format!("j-{index}-aaaaa");
             let index = Some(index);
-            world.pod(NewPod { name, index, failure_count: None, ignored_failure_count: 0 })
+            world.pod(NewPod {
+                name,
+                index,
+                failure_count: None,
+                ignored_failure_count: 0,
+                interruption_count: 0,
+            })
         })
         .collect();
     let version = world.version;
@@ -207,6 +213,7 @@ impl World {
             index: new.index,
             failure_count: 0,
             ignored_failure_count: 0,
+            interruption_count: 0,
             is_scheduled: true,
             ready_since: None,
             restart_count: 0,

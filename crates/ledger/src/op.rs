@@ -70,6 +70,8 @@ pub struct NewPod {
     pub failure_count: Option<u32>,
     /// The ignored failures of its index before it.
     pub ignored_failure_count: u32,
+    /// The Pods of its index before it that were forgiven, as their node ended them.
+    pub interruption_count: u32,
 }
 
 /// One particular Pod.

@@ -74,6 +74,8 @@ pub struct PodFacts {
     pub failure_count: u32,
     /// The ignored failures of its index before it.
     pub ignored_failure_count: u32,
+    /// The Pods of its index before it that were forgiven, as their node ended them.
+    pub interruption_count: u32,
     /// Whether it has a node.
     pub is_scheduled: bool,
     /// Since when it has been ready; not ready if absent.
@@ -118,6 +120,7 @@ impl PodFacts {
             index: count(annotation::COMPLETION_INDEX),
             failure_count: count(annotation::INDEX_FAILURE_COUNT).unwrap_or(0),
             ignored_failure_count: count(annotation::INDEX_IGNORED_FAILURE_COUNT).unwrap_or(0),
+            interruption_count: count(annotation::INDEX_INTERRUPTION_COUNT).unwrap_or(0),
             is_scheduled: pod
                 .spec
                 .as_ref()
@@ -253,6 +256,7 @@ mod tests {
                 "annotations": {
                     "batch.kubernetes.io/job-completion-index": "3",
                     "batch.kubernetes.io/job-index-failure-count": "2",
+                    "stint.dev/job-index-interruption-count": "5",
                 },
                 "ownerReferences": [
                     {"apiVersion": "v1", "kind": "X", "name": "x", "uid": "not-me"},
@@ -271,6 +275,7 @@ mod tests {
             (facts.index, facts.failure_count, facts.ignored_failure_count),
             (Some(3), 2, 0)
         );
+        assert_eq!(facts.interruption_count, 5);
         assert_eq!(facts.owner, Owner::Controller("me".to_owned()));
         assert_eq!((facts.version, facts.restart_count), (42, 3));
         assert!(facts.is_tracked && facts.is_scheduled && facts.is_active());

@@ -25,6 +25,7 @@ pub(crate) struct Record {
     pub(crate) index: Option<u32>,
     pub(crate) failure_count: u32,
     pub(crate) ignored_failure_count: u32,
+    pub(crate) interruption_count: u32,
     pub(crate) phase: PodPhase,
     pub(crate) is_deleted: bool,
     pub(crate) is_tracked: bool,
@@ -63,6 +64,16 @@ impl Record {
         self.is_finished() && self.is_tracked
     }
 
+    /// The failures of its index before it that make the next Pod wait.
+    pub(crate) fn failures_before(&self) -> u32 {
+        self.failure_count.saturating_add(self.ignored_failure_count)
+    }
+
+    /// The Pods of its index before it, as far as its annotations tell.
+    pub(crate) fn attempts_before(&self) -> u32 {
+        self.failures_before().saturating_add(self.interruption_count)
+    }
+
     /// What it is by what was seen. A success is final for whoever has seen it: it may be on
     /// its way into the status, and what depends on it may have begun.
     pub(crate) fn phase_by(&self, facts: &PodFacts) -> PodPhase {
@@ -79,6 +90,7 @@ impl Record {
         self.index = facts.index;
         self.failure_count = facts.failure_count;
         self.ignored_failure_count = facts.ignored_failure_count;
+        self.interruption_count = facts.interruption_count;
         self.is_deleted = facts.is_deleted;
         self.is_tracked = facts.is_tracked;
         self.standing = Standing::of(facts);

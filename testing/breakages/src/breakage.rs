@@ -84,14 +84,14 @@ pub(crate) const BREAKAGES: &[Breakage] = &[
     Breakage {
         name: "a replacement does not inherit the failure",
         file: CREATION,
-        healthy: "(Some(last.failure_count + 1), last.ignored_failure_count)",
-        broken: "(Some(last.failure_count), last.ignored_failure_count)",
+        healthy: "Verdict::FailIndex | Verdict::FailJob(_) => failures += 1,",
+        broken: "Verdict::FailIndex | Verdict::FailJob(_) => failures += 0,",
     },
     Breakage {
         name: "a replacement inherits an ignored failure as one that counts",
         file: CREATION,
-        healthy: "(Some(last.failure_count), last.ignored_failure_count + 1)",
-        broken: "(Some(last.failure_count + 1), last.ignored_failure_count)",
+        healthy: "Verdict::Ignore => ignored += 1,",
+        broken: "Verdict::Ignore => failures += 1,",
     },
     Breakage {
         name: "an ignored failure is counted",

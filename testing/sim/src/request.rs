@@ -90,6 +90,7 @@ impl World {
             index: new.index,
             failure_count: new.failure_count.unwrap_or(0),
             ignored_failure_count: new.ignored_failure_count,
+            interruption_count: new.interruption_count,
             is_scheduled: false,
             ready_since: None,
             restart_count: 0,

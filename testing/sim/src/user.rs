@@ -225,6 +225,7 @@ impl World {
             index: is_indexed.then_some(0),
             failure_count: 0,
             ignored_failure_count: 0,
+            interruption_count: 0,
             is_scheduled: false,
             ready_since: None,
             restart_count: 0,

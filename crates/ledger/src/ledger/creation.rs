@@ -10,6 +10,7 @@ use crate::freshness::LookUp;
 use crate::metric::{CreationReason, Metric};
 use crate::op::{Applied, NewPod, Op, OpKind, Outcome, Refusal};
 use crate::pod_facts::Owner;
+use crate::pod_failure_policy::Verdict;
 
 /// A Pod on its way into the API.
 #[derive(Clone, Debug)]
@@ -134,12 +135,14 @@ impl JobLedger {
     }
 
     fn begin(&mut self, index: Option<u32>) {
-        let (failure_count, ignored_failure_count) = self.failure_counts(index);
+        let pod = self.inherit(index);
+        let before = pod.failure_count.unwrap_or(0).saturating_add(pod.ignored_failure_count);
+        let before = before.saturating_add(pod.interruption_count);
         let attempt = self.attempts.entry(index).or_insert(0);
-        *attempt = (*attempt).max(failure_count.unwrap_or(0) + ignored_failure_count);
+        *attempt = (*attempt).max(before);
         let name = self.names.name(index, *attempt);
         *attempt = attempt.saturating_add(1);
-        let pod = NewPod { name: name.clone(), index, failure_count, ignored_failure_count };
+        let pod = NewPod { name: name.clone(), ..pod };
         self.unasked.insert(name.clone());
         self.creating.insert(name, Creating { pod, step: Step::Ask, is_in_doubt: false });
         if let Some(index) = index {
@@ -148,20 +151,32 @@ impl JobLedger {
         }
     }
 
-    /// What the new Pod of an index inherits from the one it replaces.
-    fn failure_counts(&self, index: Option<u32>) -> (Option<u32>, u32) {
+    /// What the new Pod of an index inherits from the one it replaces; it has no name yet.
+    fn inherit(&self, index: Option<u32>) -> NewPod {
+        let mut new = NewPod {
+            name: String::new(),
+            index,
+            failure_count: self.context.per_index.and(index).map(|_| 0),
+            ignored_failure_count: 0,
+            interruption_count: 0,
+        };
         let (Some(index), Some(_)) = (index, self.context.per_index) else {
-            return (None, 0);
+            return new;
         };
-        let Some(last) = self.last_failure(index) else {
-            return (Some(0), 0);
+        let Some(last) = self.last_failure(index).map(|slot| self.pods.get(slot)) else {
+            return new;
         };
-        let last = self.pods.get(last);
-        if last.verdict.counts() {
-            (Some(last.failure_count + 1), last.ignored_failure_count)
-        } else {
-            (Some(last.failure_count), last.ignored_failure_count + 1)
+        let (mut failures, mut ignored) = (last.failure_count, last.ignored_failure_count);
+        let mut interruptions = last.interruption_count;
+        match last.verdict {
+            Verdict::Ignore => ignored += 1,
+            Verdict::Forgive => interruptions += 1,
+            Verdict::Count { .. } | Verdict::FailIndex | Verdict::FailJob(_) => failures += 1,
         }
+        new.failure_count = Some(failures);
+        new.ignored_failure_count = ignored;
+        new.interruption_count = interruptions;
+        new
     }
 
     /// How many of the Pods that are being created are no longer wanted.

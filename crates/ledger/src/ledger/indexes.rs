@@ -68,7 +68,7 @@ impl JobLedger {
         let slots = self.pods.sums.waiting.get(&index)?;
         slots.iter().copied().max_by_key(|&slot| {
             let record = self.pods.get(slot);
-            (record.failure_count + record.ignored_failure_count, record.finished_at, slot)
+            (record.attempts_before(), record.finished_at, slot)
         })
     }
 
@@ -77,8 +77,7 @@ impl JobLedger {
         if record.verdict == Verdict::Forgive {
             return Some(record.finished_at);
         }
-        let failures = record.failure_count.saturating_add(record.ignored_failure_count);
-        let failures = failures.saturating_add(1);
+        let failures = record.failures_before().saturating_add(1);
         Some(self.settings.delays.ready_at(failures, record.finished_at))
     }
 

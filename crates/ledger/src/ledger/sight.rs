@@ -333,6 +333,7 @@ fn new_record(facts: &PodFacts, verdict: Verdict) -> Record {
         index: facts.index,
         failure_count: facts.failure_count,
         ignored_failure_count: facts.ignored_failure_count,
+        interruption_count: facts.interruption_count,
         phase: facts.phase,
         is_deleted: facts.is_deleted,
         is_tracked: facts.is_tracked,

@@ -142,6 +142,7 @@ impl Api {
             index,
             failure_count: 0,
             ignored_failure_count: 0,
+            interruption_count: 0,
             is_scheduled: true,
             ready_since: None,
             restart_count: 0,
@@ -216,6 +217,7 @@ impl Api {
         let facts = &mut self.pods.get_mut(&new.name).expect("it was just added").facts;
         facts.failure_count = new.failure_count.unwrap_or(0);
         facts.ignored_failure_count = new.ignored_failure_count;
+        facts.interruption_count = new.interruption_count;
         self.publish(&new.name);
         self.answer(&new.name)
     }

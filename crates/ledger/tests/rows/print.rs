@@ -85,7 +85,10 @@ fn counts(pod: &NewPod) -> String {
     let failures = pod.failure_count.map(|count| format!(" failures={count}"));
     let ignored = pod.ignored_failure_count;
     let ignored = if ignored > 0 { format!(" ignored={ignored}") } else { String::new() };
-    failures.unwrap_or_default() + &ignored
+    let interrupted = pod.interruption_count;
+    let interrupted =
+        if interrupted > 0 { format!(" interrupted={interrupted}") } else { String::new() };
+    failures.unwrap_or_default() + &ignored + &interrupted
 }
 
 /// What a status changes.
