@@ -6,6 +6,11 @@
 //! or created before the Pods are known at least as of the last status that somebody
 //! else has written. What the ledger has written itself it knows already.
 //!
+//! The other way round, whoever knows that a finalizer is gone but not yet the status that
+//! accounts for its Pod would take that Pod for one that never was, and create another. So
+//! if somebody else has taken a finalizer off, nothing is created before the Job is known as
+//! of that moment: by the watch, by a status of our own, or by asking.
+//!
 //! A list that a new process begins with may be old altogether. A Job that nobody has
 //! begun shows that by a status that can still be written; one that somebody has begun
 //! is looked up, and its Pods are, before anything is done for it.
@@ -39,6 +44,12 @@ pub(crate) struct Freshness {
     is_job_verified: bool,
     /// The same of the Pods.
     are_pods_verified: bool,
+    /// The version at which somebody else last took a finalizer off.
+    untracked_version: u64,
+    /// What that was when the Job was last asked for.
+    asked_version: u64,
+    /// Whatever its own version is, the Job is known as of this one.
+    job_known_at: u64,
 }
 
 impl Freshness {
@@ -59,6 +70,26 @@ impl Freshness {
     /// Whether the ledger may act on what it knows.
     pub(crate) fn is_verified(&self) -> bool {
         self.is_job_verified && self.are_pods_verified
+    }
+
+    /// Somebody else has taken a finalizer off at this version.
+    pub(crate) fn foreign_removal(&mut self, version: u64) {
+        self.untracked_version = self.untracked_version.max(version);
+    }
+
+    /// Whether a Job at this version may be older than what is known of its Pods.
+    pub(crate) fn is_job_behind(&self, version: u64) -> bool {
+        self.untracked_version > version.max(self.job_known_at)
+    }
+
+    /// The API is asked for the Job.
+    pub(crate) fn job_is_asked_for(&mut self) {
+        self.asked_version = self.untracked_version;
+    }
+
+    /// What the API has answered to that is known.
+    pub(crate) fn job_is_answered(&mut self) {
+        self.job_known_at = self.job_known_at.max(self.asked_version);
     }
 
     /// Somebody else has written a status at this version.
@@ -135,6 +166,21 @@ mod tests {
         assert!(!freshness.is_look_up_due(second(9)) && freshness.look_up_at().is_none());
         assert!(freshness.pods_known_at(7) && freshness.is_current());
         assert!(!freshness.pods_known_at(6) && freshness.pods_version() == 7);
+    }
+
+    #[test]
+    fn a_job_is_behind_until_it_is_as_new_as_the_removal_or_asked_for_after_it() {
+        let mut freshness = Freshness::default();
+        assert!(!freshness.is_job_behind(0));
+        freshness.foreign_removal(7);
+        assert!(freshness.is_job_behind(6) && !freshness.is_job_behind(7));
+        freshness.job_is_asked_for();
+        freshness.foreign_removal(9);
+        freshness.job_is_answered();
+        assert!(freshness.is_job_behind(6), "it was asked for before the second one");
+        freshness.job_is_asked_for();
+        freshness.job_is_answered();
+        assert!(!freshness.is_job_behind(6));
     }
 
     #[test]

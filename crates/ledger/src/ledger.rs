@@ -19,6 +19,9 @@
 //! 6. A Pod's name is a function of (Job uid, index, attempt).
 //! 7. An op in doubt is resolved by looking or by asking again what cannot be done twice.
 //! 8. What is acknowledged is known at once; an older event cannot roll it back.
+//! 9. No Pod is created while the Job may be older than what is known of its Pods, and the
+//!    lowest attempt that is free is created first: two leaders that both create Pods ask
+//!    for the same ones.
 //!
 //! # Assumptions
 //!
@@ -150,7 +153,12 @@ pub struct JobLedger {
     /// request may still make another: its place is kept until the answer comes.
     strays: BTreeMap<String, Option<u32>>,
     stray_indexes: BTreeSet<u32>,
-    attempts: BTreeMap<Option<u32>, u32>,
+    /// The next attempt at each index.
+    attempts: BTreeMap<u32, u32>,
+    /// The attempts without an index that are taken: their Pods are there, have been, or are
+    /// being created. The lowest that is free is next, so that two leaders who miss one Pod
+    /// ask for the same one.
+    taken: IndexSet,
     creation_pace: Pace,
     /// There once creations were refused, until enough of them are granted again.
     probe: Option<Probe>,
@@ -228,6 +236,7 @@ impl JobLedger {
             strays: BTreeMap::new(),
             stray_indexes: BTreeSet::new(),
             attempts: BTreeMap::new(),
+            taken: IndexSet::new(),
             creation_pace: Pace::default(),
             probe: None,
             asked_in_vain: OpId(0),

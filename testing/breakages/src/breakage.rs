@@ -297,6 +297,18 @@ pub(crate) const BREAKAGES: &[Breakage] = &[
         healthy: "self.is_due || self.until.is_some()",
         broken: "false",
     },
+    Breakage {
+        name: "a Pod is made although the status that accounts for another is not known",
+        file: FRESHNESS,
+        healthy: "self.untracked_version > version.max(self.job_known_at)",
+        broken: "false",
+    },
+    Breakage {
+        name: "an attempt that came to nothing is not made again, but the next",
+        file: CREATION,
+        healthy: "self.taken.remove(attempt);",
+        broken: "let _ = attempt;",
+    },
 ];
 
 #[cfg(test)]

@@ -1,11 +1,12 @@
 //! What must always hold, by name, and why.
 //!
 //! The checks are in the modules below, by the moment at which they are made: `pods` when a
-//! request about Pods is sent or carried out, `inheritance` when a Pod is created, `status`
+//! request about Pods is sent or carried out, `inheritance` and, where two lead, `leaders` when a Pod is created, `status`
 //! when a status is written, `pace` when a ledger is asked, `rest` when everything has come to
 //! rest. None of them asks a ledger.
 
 pub mod inheritance;
+pub mod leaders;
 pub mod pace;
 pub mod pods;
 pub mod rest;
@@ -42,6 +43,8 @@ pub enum Invariant {
     OneLivePodPerIndex,
     /// No more Pods are active than wanted.
     NotMoreThanWanted,
+    /// Two leaders make no more Pods than one of them would.
+    LeadersAgree,
     /// No Pod is asked for after the end is decided.
     NoPodAfterTheEnd,
     /// A Job is not finished while it has Pods.
@@ -78,7 +81,7 @@ pub enum Invariant {
 
 impl Invariant {
     /// All of them.
-    pub const ALL: [Invariant; 29] = [
+    pub const ALL: [Invariant; 30] = [
         Invariant::CountedOnce,
         Invariant::CounterGrowsByItsList,
         Invariant::CountedWithoutFinalizer,
@@ -92,6 +95,7 @@ impl Invariant {
         Invariant::InheritsFailures,
         Invariant::OneLivePodPerIndex,
         Invariant::NotMoreThanWanted,
+        Invariant::LeadersAgree,
         Invariant::NoPodAfterTheEnd,
         Invariant::NotFinishedWhileBusy,
         Invariant::SuspendedIsIdle,
@@ -126,6 +130,7 @@ impl Invariant {
             Invariant::InheritsFailures => "inherits-failures",
             Invariant::OneLivePodPerIndex => "one-live-pod-per-index",
             Invariant::NotMoreThanWanted => "not-more-than-wanted",
+            Invariant::LeadersAgree => "leaders-agree",
             Invariant::NoPodAfterTheEnd => "no-pod-after-the-end",
             Invariant::NotFinishedWhileBusy => "not-finished-while-busy",
             Invariant::SuspendedIsIdle => "suspended-is-idle",
@@ -192,6 +197,11 @@ impl Invariant {
             Invariant::NotMoreThanWanted => {
                 "parallelism is a promise to whoever pays; excused by Pods that users made or \
                  changed, by requests of the past, and by two leaders"
+            }
+            Invariant::LeadersAgree => {
+                "two replicas that both believe to lead do no harm; excused by Pods that users \
+                 made or changed, by requests of the past, by names that are free again because \
+                 their Pods are gone, and by Pods that changed their mind"
             }
             Invariant::NoPodAfterTheEnd => "it would run for nothing; nothing excuses it",
             Invariant::NotFinishedWhileBusy => {

@@ -42,6 +42,16 @@ fn a_pod_that_the_writer_of_the_end_could_not_know_of_counts_for_nothing() {
 }
 
 #[test]
+fn a_success_whose_finalizer_could_not_be_removed_counts_once_its_index_is_wanted_again() {
+    check(11_087_070);
+}
+
+#[test]
+fn of_two_leaders_a_success_of_a_pod_that_was_taken_for_a_failure_is_nobodys() {
+    check(11_006_125);
+}
+
+#[test]
 fn a_seed_is_the_same_world_each_time() {
     let options = Options { is_traced: true, ..Options::default() };
     for seed in 0..40 {

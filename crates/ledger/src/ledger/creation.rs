@@ -63,8 +63,13 @@ impl JobLedger {
             return;
         }
         if self.may_create(now) {
-            for index in self.places() {
-                self.begin(index);
+            let places = self.places();
+            if places.is_empty() || !self.freshness.is_job_behind(self.version) {
+                places.into_iter().for_each(|place| self.begin(place));
+            } else {
+                // Only who would create a Pod has to know.
+                self.ask_for_job();
+                self.next_job_look_up(ops);
             }
         }
         let may_create = self.may_create(now);
@@ -136,12 +141,11 @@ impl JobLedger {
 
     fn begin(&mut self, index: Option<u32>) {
         let pod = self.inherit(index);
-        let before = pod.failure_count.unwrap_or(0).saturating_add(pod.ignored_failure_count);
-        let before = before.saturating_add(pod.interruption_count);
-        let attempt = self.attempts.entry(index).or_insert(0);
-        *attempt = (*attempt).max(before);
-        let name = self.names.name(index, *attempt);
-        *attempt = attempt.saturating_add(1);
+        let attempt = match index {
+            Some(index) => self.take_attempt(index, &pod),
+            None => self.take_lowest_attempt(),
+        };
+        let name = self.names.name(index, attempt);
         let pod = NewPod { name: name.clone(), ..pod };
         self.unasked.insert(name.clone());
         self.creating.insert(name, Creating { pod, step: Step::Ask, is_in_doubt: false });
@@ -149,6 +153,22 @@ impl JobLedger {
             self.creating_indexes.insert(index);
             self.occupied.insert(index);
         }
+    }
+
+    fn take_attempt(&mut self, index: u32, pod: &NewPod) -> u32 {
+        let before = pod.failure_count.unwrap_or(0).saturating_add(pod.ignored_failure_count);
+        let before = before.saturating_add(pod.interruption_count);
+        let next = self.attempts.entry(index).or_insert(0);
+        let attempt = (*next).max(before);
+        *next = attempt.saturating_add(1);
+        attempt
+    }
+
+    fn take_lowest_attempt(&mut self) -> u32 {
+        let free = self.taken.first_missing(1, u32::MAX);
+        let attempt = *free.first().expect("no Job has had as many Pods as there are numbers");
+        self.taken.insert(attempt);
+        attempt
     }
 
     /// What the new Pod of an index inherits from the one it replaces; it has no name yet.
@@ -234,7 +254,7 @@ impl JobLedger {
                 let pod = new.pod.clone();
                 self.issue(OpKind::CreatePod(pod), Some(InFlight::Create(name)), ops);
             }
-            Step::Ask if !new.is_in_doubt => self.give_up(&name),
+            Step::Ask if !new.is_in_doubt => self.give_back(&name),
             // In doubt and no longer wanted: whether it exists must be known all the same.
             Step::Ask | Step::LookUp => {
                 new.step = Step::Looking;
@@ -411,11 +431,17 @@ impl JobLedger {
             return;
         };
         let index = new.pod.index;
-        if let Some(attempt) = self.names.attempt(index, name) {
-            let next = self.attempts.entry(index).or_insert(0);
-            if *next == attempt + 1 {
-                *next = attempt;
+        match (self.names.attempt(index, name), index) {
+            (Some(attempt), Some(index)) => {
+                let next = self.attempts.entry(index).or_insert(0);
+                if *next == attempt + 1 {
+                    *next = attempt;
+                }
             }
+            (Some(attempt), None) => {
+                self.taken.remove(attempt);
+            }
+            (None, _) => {}
         }
         self.give_up(name);
     }

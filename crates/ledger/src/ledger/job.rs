@@ -15,6 +15,9 @@ use crate::op::{Applied, Op, OpKind, Outcome, Refusal};
 use crate::pods::{Duty, Slot};
 use crate::success_policy::SuccessProgress;
 
+/// Whatever a status says, so many attempts are left free: some billion.
+const MOST_PAST_ATTEMPTS: u32 = 1 << 30;
+
 impl JobLedger {
     pub(super) fn see_job(&mut self, job: Box<JobView>) {
         if self.write.is_none() {
@@ -103,6 +106,9 @@ impl JobLedger {
             && self.settings.gates.enabled(Gate::JobManagedBy)
         {
             self.metrics.push(Metric::External { controller: controller.clone() });
+        }
+        if self.job.is_none() {
+            self.taken.union(&past_attempts(&job.status));
         }
         self.version = version_of(&job);
         self.job = Some(job);
@@ -247,14 +253,6 @@ impl JobLedger {
         self.held_back.clear();
         self.alarms.clear();
         self.crowded.clear();
-        let finished = u64::from(job.status.succeeded) + u64::from(job.status.failed);
-        let uncounted =
-            self.context.uncounted_failed.len() + self.context.uncounted_succeeded.len();
-        if self.context.completions.is_none() {
-            let least = u32::try_from(finished + uncounted as u64).unwrap_or(u32::MAX);
-            let attempt = self.attempts.entry(None).or_insert(0);
-            *attempt = (*attempt).max(least);
-        }
         self.judge_all();
     }
 
@@ -304,6 +302,7 @@ impl JobLedger {
         let is_needed = self.job_look_up == LookUp::Needed && !is_known_to_be_odd;
         if is_needed && !self.write_pace.is_paused() {
             self.job_look_up = LookUp::InFlight;
+            self.freshness.job_is_asked_for();
             self.issue(OpKind::LookUpJob, Some(InFlight::LookUpJob), ops);
         }
     }
@@ -322,9 +321,14 @@ impl JobLedger {
             Outcome::Applied(Applied::Job(job)) if job.uid != self.job_uid => self.lose_job(),
             Outcome::Applied(Applied::Job(job)) => {
                 self.freshness.verify_job();
+                let is_known = version_of(&job) <= self.version;
                 if version_of(&job) == self.version {
                     // What was in doubt was not written.
                     self.doubtful = None;
+                }
+                // While a status is on its way, what is new is only put aside.
+                if is_known || self.write.is_none() {
+                    self.freshness.job_is_answered();
                 }
                 self.see_job(job);
             }
@@ -347,6 +351,15 @@ pub(super) fn is_unbegun(job: &JobView) -> bool {
         && status.failed == 0
         && status.uncounted_succeeded.is_empty()
         && status.uncounted_failed.is_empty()
+}
+
+/// The attempts of Pods without an index that have been, by a status that a new ledger begins
+/// with: they may have left the API since, and their names are not to be given again.
+fn past_attempts(status: &StatusView) -> IndexSet {
+    let finished = u64::from(status.succeeded) + u64::from(status.failed);
+    let uncounted = status.uncounted_succeeded.len() + status.uncounted_failed.len();
+    let past = u32::try_from(finished + uncounted as u64).unwrap_or(u32::MAX);
+    IndexSet::below(past.min(MOST_PAST_ATTEMPTS))
 }
 
 pub(super) fn version_of(job: &JobView) -> u64 {

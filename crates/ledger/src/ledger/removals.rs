@@ -86,6 +86,7 @@ impl JobLedger {
         // Where it is not known what came of it, it may be gone.
         let is_known = op == PodOp::RemoveFinalizer && !matches!(outcome, Outcome::InDoubt);
         let is_let_go = record.is_let_go && !is_known;
+        let is_held_after_all = record.is_let_go && !is_let_go;
         self.set_busy(slot, false, is_let_go);
         match outcome {
             Outcome::Applied(Applied::Pod(facts)) if facts.uid == uid => {
@@ -110,6 +111,10 @@ impl JobLedger {
                 if op == PodOp::Delete {
                     let message = format!("Error deleting: {reason}");
                     self.say(true, event::FAILED_DELETE, message);
+                }
+                // Its index may be wanted again since: then its success counts.
+                if is_held_after_all {
+                    self.after_change(slot);
                 }
                 return;
             }

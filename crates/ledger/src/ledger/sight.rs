@@ -37,6 +37,7 @@ impl JobLedger {
         self.note_attempt(facts.index, &facts.name);
         self.note_past(facts);
         self.give_up(&facts.name);
+        self.note_removal(facts);
         let verdict = self.verdict(facts);
         let context = &self.context;
         let Some(slot) = self.pods.find(&facts.uid) else {
@@ -101,7 +102,7 @@ impl JobLedger {
         }
     }
 
-    fn after_change(&mut self, slot: Slot) {
+    pub(super) fn after_change(&mut self, slot: Slot) {
         self.is_dirty = true;
         self.learn(slot);
         let record = self.pods.get(slot);
@@ -137,6 +138,12 @@ impl JobLedger {
         }
         if known <= version {
             self.forget_stranger(uid);
+            if let Some(slot) = self.pods.find(uid) {
+                let record = self.pods.get(slot);
+                if record.is_tracked && record.share.duty != Duty::Removal {
+                    self.freshness.foreign_removal(version);
+                }
+            }
             self.lose_pod(uid, false);
             self.graves.forget(uid);
             self.graves.bury(uid, version, self.freshness.pods_version());
@@ -194,9 +201,36 @@ impl JobLedger {
         if index.is_some_and(|index| self.completed.contains(index)) {
             return;
         }
-        if let Some(attempt) = self.names.attempt(index, name) {
-            let next = self.attempts.entry(index).or_insert(0);
-            *next = (*next).max(attempt.saturating_add(1));
+        let Some(attempt) = self.names.attempt(index, name) else {
+            return;
+        };
+        match index {
+            Some(index) => {
+                let next = self.attempts.entry(index).or_insert(0);
+                *next = (*next).max(attempt.saturating_add(1));
+            }
+            None => {
+                self.taken.insert(attempt);
+            }
+        }
+    }
+
+    /// Somebody else has taken a finalizer off, by a status that may not be known yet. What
+    /// the status that is known accounts for, or nothing has to, tells nothing new.
+    fn note_removal(&mut self, facts: &PodFacts) {
+        if facts.is_tracked || facts.version <= self.version {
+            return;
+        }
+        let index = facts.index.filter(|_| self.context.completions.is_some());
+        let is_written = self.context.is_uncounted(&facts.uid)
+            || index.is_some_and(|index| self.context.written_completed.contains(index))
+            || index.is_some_and(|index| self.context.written_failed.contains(index));
+        let is_no_news = match self.pods.find(&facts.uid).map(|slot| self.pods.get(slot)) {
+            Some(record) => !record.is_tracked || record.share.duty == Duty::Removal,
+            None => false,
+        };
+        if !is_written && !is_no_news {
+            self.freshness.foreign_removal(facts.version);
         }
     }
 
@@ -239,7 +273,7 @@ impl JobLedger {
                 // A Pod that was given up has succeeded before its failure was written.
                 self.failed.remove(index);
                 if self.completed.insert(index) {
-                    self.attempts.remove(&Some(index));
+                    self.attempts.remove(&index);
                     if let Some(progress) = &mut self.progress {
                         progress.insert(index);
                     }

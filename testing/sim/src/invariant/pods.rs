@@ -167,8 +167,11 @@ pub fn after_create(world: &World, flight: &Flight, new: &NewPod, actor: Actor) 
         }))?;
     }
     let is_meddled_with = world.history.is_meddled_with(&flight.job_uid, None);
-    if actor == Actor::Late || has_two_leaders || is_meddled_with {
+    if actor == Actor::Late || is_meddled_with {
         return Ok(());
+    }
+    if has_two_leaders {
+        return world.check(super::leaders::after_create(world, flight, new, life));
     }
     let active = pods.iter().filter(|pod| pod.is_active() && !is_late(pod)).count();
     let wanted = most_wanted(life, flight.jobs_seen);
