@@ -43,5 +43,5 @@ pub use controller::Controller;
 pub use election::{ElectionConfig, LeaseTiming, TimingError};
 pub use health::{Health, Role};
 pub use metrics::{Build, Metrics};
-pub use stint_ledger::backoff::BackoffDelays;
+pub use stint_ledger::backoff::{BackoffDelays, FailureStreak};
 pub use ticks::Ticks;

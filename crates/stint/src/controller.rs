@@ -25,7 +25,7 @@ use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::{Layer, SubscriberExt};
 use tracing_subscriber::util::SubscriberInitExt;
 
-use self::cluster::{Cluster, ClusterError};
+use self::cluster::ClusterError;
 use self::settings::{LeaseSettings, Settings, Surroundings};
 use crate::build::BUILD;
 use crate::cli::LogLevel;
@@ -96,12 +96,12 @@ fn work(settings: Settings) -> Result<(), ControllerError> {
 async fn work_here(settings: Settings, ending: &Ending) -> Result<(), ControllerError> {
     // Before anything else, so that nothing is stopped half-way.
     let signals = Signals::new().map_err(ControllerError::Runtime)?;
-    let Cluster { client, url } = cluster::find(&settings).await?;
+    let cluster = cluster::find(&settings).await?;
     let place = settings.listen;
     let listener = probes::listen(place).await;
     let listener = listener.map_err(|source| ControllerError::Listen { place, source })?;
-    greet(&settings, &url, listener.as_ref());
-    let controller = Controller::new(client.clone(), settings.controller.clone());
+    greet(&settings, &cluster.url, listener.as_ref());
+    let controller = Controller::new(cluster.client.clone(), settings.controller.clone());
     let (health, metrics) = (controller.health(), controller.metrics());
     metrics.set_build(&BUILD);
     let election = settings.lease.map(election);
@@ -110,7 +110,7 @@ async fn work_here(settings: Settings, ending: &Ending) -> Result<(), Controller
         beside.spawn(probes::serve(listener, health.clone(), metrics));
     }
     let (config, elected) = (settings.controller, election.clone());
-    beside.spawn(cluster::look_at_access(Cluster { client, url }, config, elected, health));
+    beside.spawn(cluster::look_at_access(cluster, config, elected, health));
     let shutdown = stopped(signals, ending);
     match election {
         Some(election) => controller.run_elected(election, shutdown).await,

@@ -14,6 +14,7 @@ mod input;
 mod job_args;
 mod job_lookup;
 mod job_text;
+mod kubeconfig;
 mod lack;
 mod line_index;
 mod log_lines;
@@ -43,6 +44,7 @@ mod status_args;
 mod stdout;
 mod tally;
 mod temporary;
+mod token_file;
 mod words;
 
 use std::process::ExitCode;

@@ -8,6 +8,7 @@ use serde::Deserialize;
 
 const INDEX: &str = "batch.kubernetes.io/job-completion-index";
 const FAILURES: &str = "batch.kubernetes.io/job-index-failure-count";
+const IGNORED: &str = "batch.kubernetes.io/job-index-ignored-failure-count";
 const CONTROLLER: &str = "batch.kubernetes.io/controller-uid";
 
 /// A Pod as it was seen.
@@ -192,6 +193,14 @@ impl PodSight {
         let failures = count(self.metadata.annotations.get(FAILURES));
         let version = count(Some(&self.metadata.resource_version));
         (self.index(), self.created(), failures, version, self.name())
+    }
+
+    /// The failures of its index before it, where they are counted for each index.
+    pub(crate) fn failures_before(&self) -> u32 {
+        let annotations = &self.metadata.annotations;
+        let count = |name: &str| annotations.get(name).and_then(|text| text.parse().ok());
+        let counts = [FAILURES, IGNORED].map(|name| count(name).unwrap_or(0_u32));
+        counts[0].saturating_add(counts[1])
     }
 
     pub(crate) fn stage(&self) -> Stage {

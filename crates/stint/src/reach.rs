@@ -1,7 +1,6 @@
 //! The cluster that a command looks at: one that serves its API, found by a kubeconfig or by a
 //! data folder, or what is left of one in a data folder that nobody uses.
 
-use std::env;
 use std::error::Error;
 use std::fs::File;
 use std::io;
@@ -9,17 +8,18 @@ use std::iter::successors;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
-use kube::{Client, Config};
+use kube::Client;
 use stint_local::Archive;
 use stint_store::StoreError;
 use thiserror::Error;
 use tokio::time::{Instant, sleep};
 
 use crate::cluster_args::ClusterArgs;
+use crate::kubeconfig::{NamedKubeconfig, WrongKubeconfig};
 use crate::place::{Holder, KUBECONFIG, PODS, PlaceError, STORE, default_folder, hold_folder};
 use crate::printable::{MAX_MESSAGE_CHARS, printable};
 use crate::shell_word::quoted;
+use crate::token_file::{ClientError, client};
 
 /// How long a connection may take.
 const CONNECT_TIME: Duration = Duration::from_secs(10);
@@ -40,8 +40,13 @@ pub(crate) enum ReachError {
     NoHome,
     #[error("{} is in use by a stint that serves no API, such as stint run (wait for its end), or has its kubeconfig elsewhere (name it with --kubeconfig)", path.display())]
     NoApi { path: PathBuf },
-    #[error("cannot use the kubeconfig {name}: {}; name another with --kubeconfig", told(source))]
-    Kubeconfig { name: String, source: KubeconfigError },
+    #[error(transparent)]
+    Kubeconfig(#[from] WrongKubeconfig),
+    #[error(
+        "cannot use what the kubeconfig {name} says of {url}: {}; mend it, or name another with --kubeconfig",
+        told(source)
+    )]
+    Client { url: String, name: String, source: ClientError },
     #[error("no cluster at {url}: {}; {START}", told(source))]
     Refused { url: String, source: kube::Error },
     #[error("cannot talk to the cluster at {url}: {}", told(source))]
@@ -62,7 +67,10 @@ const START: &str =
 impl ReachError {
     /// Whether the command was wrong, and not the cluster.
     pub(crate) fn is_wrong_usage(&self) -> bool {
-        matches!(self, ReachError::Kubeconfig { .. } | ReachError::Stranger { .. })
+        matches!(
+            self,
+            ReachError::Kubeconfig(_) | ReachError::Client { .. } | ReachError::Stranger { .. }
+        )
     }
 }
 
@@ -86,13 +94,10 @@ impl Reached {
     pub(crate) async fn find(args: &ClusterArgs) -> Result<Self, ReachError> {
         let context = args.context.as_deref();
         let mut reached = match (&args.kubeconfig, &args.data_dir) {
-            (Some(file), _) => {
-                let name = file.display().to_string();
-                served(&name, Kubeconfig::read_from(file), context).await?
-            }
+            (Some(file), _) => served(NamedKubeconfig::read(file)?, context).await?,
             (None, Some(folder)) => in_folder(folder, context).await?,
-            (None, None) => match from_environment(context).await? {
-                Some(reached) => reached,
+            (None, None) => match NamedKubeconfig::from_environment()? {
+                Some(kubeconfig) => served(kubeconfig, context).await?,
                 None => {
                     let folder = default_folder().ok_or(ReachError::NoHome)?;
                     in_folder(&folder, context).await?
@@ -132,26 +137,10 @@ impl Reached {
     }
 }
 
-async fn from_environment(context: Option<&str>) -> Result<Option<Reached>, ReachError> {
-    let Some(value) = env::var_os("KUBECONFIG").filter(|value| !value.is_empty()) else {
-        return Ok(None);
-    };
-    let name = format!("{} (from KUBECONFIG)", Path::new(&value).display());
-    let Some(kubeconfig) = Kubeconfig::from_env().transpose() else { return Ok(None) };
-    served(&name, kubeconfig, context).await.map(Some)
-}
-
 /// A cluster that serves its API.
-async fn served(
-    name: &str,
-    kubeconfig: Result<Kubeconfig, KubeconfigError>,
-    context: Option<&str>,
-) -> Result<Reached, ReachError> {
-    let wrong = |source| ReachError::Kubeconfig { name: name.to_owned(), source };
-    let context = context.map(str::to_owned);
-    let options = KubeConfigOptions { context, ..KubeConfigOptions::default() };
-    let config = Config::from_custom_kubeconfig(kubeconfig.map_err(wrong)?, &options).await;
-    let mut config = config.map_err(wrong)?;
+async fn served(kubeconfig: NamedKubeconfig, context: Option<&str>) -> Result<Reached, ReachError> {
+    let name = kubeconfig.name.clone();
+    let mut config = kubeconfig.configure(context).await?;
     config.connect_timeout = Some(CONNECT_TIME);
     // What is on this machine is not behind a proxy.
     if config.cluster_url.host().is_some_and(is_this_machine) {
@@ -164,14 +153,14 @@ async fn served(
         false => ReachError::Unreachable { url: url.clone(), source },
     };
     let namespace = config.default_namespace.clone();
-    let client = match Client::try_from(config) {
+    let client = match client(config) {
         Ok(client) => client,
-        Err(source) => return Err(unreachable(source)),
+        Err(source) => return Err(ReachError::Client { url, name, source }),
     };
     // Whoever answers is there, whatever the answer.
     match client.apiserver_version().await {
         Err(kube::Error::Api(status)) if status.code == 401 => {
-            Err(ReachError::Stranger { url, name: name.to_owned() })
+            Err(ReachError::Stranger { url, name })
         }
         Ok(_) | Err(kube::Error::Api(_)) => Ok(Reached { client, namespace, kept: None }),
         Err(source) => Err(unreachable(source)),
@@ -196,10 +185,9 @@ async fn in_folder(folder: &Path, context: Option<&str>) -> Result<Reached, Reac
         }
         let file = folder.join(KUBECONFIG);
         if file.exists() {
-            let name = file.display().to_string();
-            match served(&name, Kubeconfig::read_from(&file), context).await {
+            match served(NamedKubeconfig::read(&file)?, context).await {
                 Ok(reached) => return Ok(reached),
-                Err(error @ ReachError::Kubeconfig { .. }) => return Err(error),
+                Err(error @ ReachError::Kubeconfig(_)) => return Err(error),
                 // It is of a server that is gone, or not there yet.
                 Err(_) => {}
             }
@@ -234,7 +222,16 @@ fn is_refused(error: &kube::Error) -> bool {
 }
 
 /// An error with what caused it, which is where the reason is.
-pub(crate) fn told(error: &dyn Error) -> String {
+pub(crate) fn told(error: &(dyn Error + 'static)) -> String {
+    let causes = successors(Some(error), |&error| error.source());
+    let mut answers = causes.filter_map(|error| error.downcast_ref::<kube::Error>());
+    // As it prints itself it shows all that it is made of.
+    if let Some(status) = answers.find_map(|error| match error {
+        kube::Error::Api(status) => Some(status),
+        _ => None,
+    }) {
+        return printable(&format!("{} ({})", status.message, status.code), MAX_MESSAGE_CHARS);
+    }
     let mut text = error.to_string();
     let mut next = error.source();
     while let Some(cause) = next {
@@ -249,7 +246,18 @@ pub(crate) fn told(error: &dyn Error) -> String {
 
 #[cfg(test)]
 mod tests {
+    use kube::core::Status;
+
     use super::*;
+
+    #[test]
+    fn what_a_server_answers_is_told_in_its_words() {
+        let status = || Box::new(Status::failure("jobs is forbidden", "Forbidden").with_code(403));
+        assert_eq!(told(&kube::Error::Api(status())), "jobs is forbidden (403)");
+        let source = ClientError::Kube(kube::Error::Api(status()));
+        let wrapped = ReachError::Client { url: String::new(), name: String::new(), source };
+        assert_eq!(told(&wrapped), "jobs is forbidden (403)");
+    }
 
     #[test]
     fn this_machine_is_known_by_its_addresses() {

@@ -5,6 +5,7 @@
 //! ```
 
 mod page;
+mod shortage;
 mod state;
 mod table;
 mod warning;
@@ -20,6 +21,7 @@ use serde_json::Value;
 use thiserror::Error;
 
 use self::page::Page;
+use self::shortage::missing;
 use self::state::State;
 use self::table::{Row, Table};
 use self::warning::latest_warning;
@@ -146,12 +148,12 @@ async fn show_job(
     }
     let Found { job, .. } = found;
     let pods = pods_of(calls, &job).await?;
-    // Who waits without a Pod that says for what may have been told so.
-    let warning =
-        match State::of(&job) == State::Waiting && !pods.iter().any(PodSight::is_under_way) {
-            true => latest_warning(calls, &job).await,
-            false => None,
-        };
+    // Who waits without a Pod that says for what may have been told so: by a quota, for one.
+    let is_idle = State::of(&job) == State::Waiting && !pods.iter().any(PodSight::is_under_way);
+    let warning = match is_idle || missing(&job, &pods) > 0 {
+        true => latest_warning(calls, &job).await.filter(|it| is_idle || it.is_current(&pods)),
+        false => None,
+    };
     let page = Page::new(job, &pods, warning);
     let mut tails: Vec<Tail> = Vec::new();
     for failure in page.shown_failures() {

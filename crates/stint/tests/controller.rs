@@ -192,7 +192,47 @@ fn a_kubeconfig_of_the_environment_goes_before_the_service_account_and_has_conte
     assert_eq!(plain.stop().code(), Some(0));
     let mut other = start("other", &["--context", "nowhere"]);
     assert_eq!(other.child.wait().expect("it ends").code(), Some(2));
-    assert!(other.said().contains("nowhere"), "{}", other.said());
+    assert!(other.said().contains("has no context \"nowhere\""), "{}", other.said());
+    assert!(other.said().contains("name one that it has with --context: "), "{}", other.said());
+}
+
+#[test]
+fn a_list_of_kubeconfigs_may_name_one_that_is_not_there() {
+    let server = Server::in_memory();
+    let empty = server.folder().join("empty");
+    fs::write(&empty, "{apiVersion: v1, kind: Config}").expect("it can be written");
+    let list = [&empty, &server.folder().join("missing"), server.kubeconfig()];
+    let log = server.folder().join("list.log");
+    let mut command = controller(&["--listen", "127.0.0.1:0", "--leader-elect=false"]);
+    command.env("KUBECONFIG", std::env::join_paths(list).expect("a list"));
+    command.stderr(File::create(&log).expect("a log"));
+    let running = Controller { child: command.spawn().expect("the binary starts"), log };
+    eventually("it leads", || running.is_ready("leading"));
+    assert_eq!(running.stop().code(), Some(0));
+}
+
+#[test]
+fn a_token_file_may_end_with_a_line_break() {
+    let server = Server::in_memory();
+    let text = fs::read_to_string(server.kubeconfig()).expect("it can be read");
+    // The user of the current context by a token alone, in a file.
+    let (_, user) = text.split_once("- name: stint-admin\n").expect("a user");
+    let quoted = user.lines().find_map(|line| line.trim().strip_prefix("token: "));
+    let token = quoted.expect("it has one").trim_matches('"').to_owned();
+    let file = server.folder().join("token");
+    fs::write(&file, format!("{token}\n")).expect("it can be written");
+    let is_certificate = |line: &&str| line.trim().starts_with("client-");
+    let kept: Vec<&str> = text.lines().filter(|line| !is_certificate(line)).collect();
+    let inline = format!("token: \"{token}\"");
+    let told = kept.join("\n").replace(&inline, &format!("tokenFile: {}", file.display()));
+    let kubeconfig = server.folder().join("by-token");
+    fs::write(&kubeconfig, told).expect("it can be written");
+    let log = server.folder().join("token.log");
+    let mut command = controller(&["--listen", "127.0.0.1:0", "--leader-elect=false"]);
+    command.arg("--kubeconfig").arg(&kubeconfig).stderr(File::create(&log).expect("a log"));
+    let running = Controller { child: command.spawn().expect("the binary starts"), log };
+    eventually("it leads", || running.is_ready("leading"));
+    assert_eq!(running.stop().code(), Some(0));
 }
 
 #[test]
@@ -215,7 +255,7 @@ fn wrong_usage_ends_with_2_and_names_the_remedy() {
     };
     let config = file("config.yaml", "# ours\nmax-inflite: 3\n");
     let kubeconfig = file("kubeconfig", "{}");
-    let rows: [(&[&str], &str); 8] = [
+    let rows: [(&[&str], &str); 9] = [
         (&["--managed-by", "kubernetes.io/job-controller"], "--replace-builtin"),
         (&["--managed-by", "nobody"], "domain-prefixed path"),
         (&["--managed-by", "a.io/b", "--replace-builtin"], "cannot be used with"),
@@ -225,7 +265,8 @@ fn wrong_usage_ends_with_2_and_names_the_remedy() {
             "line 2: unknown field \"max-inflite\"; did you mean \"max-inflight\"?",
         ),
         (&["--config", "/nonexistent"], "cannot read the configuration"),
-        (&["--kubeconfig", &kubeconfig], "cannot use the kubeconfig"),
+        (&["--kubeconfig", &kubeconfig], "has no current context; it has none at all"),
+        (&["--kubeconfig", &config], "cannot use the kubeconfig"),
         (&[], "name a kubeconfig with --kubeconfig or KUBECONFIG"),
     ];
     for (arguments, expected) in rows {

@@ -4,7 +4,7 @@
 use std::convert::Infallible;
 use std::io::{self, ErrorKind};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -17,12 +17,14 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use rustix::net::sockopt::set_ipv6_v6only;
 use stint_controller::{Health, Metrics};
-use tokio::net::{TcpListener, TcpSocket};
-use tokio::sync::Semaphore;
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::task::AbortHandle;
 
 use crate::controller_args::Listen;
 
-/// How many may be connected: a kubelet and a few Prometheus servers, and room for people.
+/// How many may be connected: a kubelet and a few Prometheus servers, and room for people. One more
+/// takes the place of the one that was silent longest, so that no number of idle connections keeps
+/// a probe out.
 const MOST_CONNECTIONS: usize = 64;
 
 /// How many may wait to be let in: as many as may be connected.
@@ -82,28 +84,70 @@ fn started(socket: &TcpSocket, address: SocketAddr) -> io::Result<()> {
 
 /// Answers for ever.
 pub(super) async fn serve(listener: TcpListener, health: Health, metrics: Metrics) {
-    let room = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+    serve_within(listener, health, metrics, MOST_CONNECTIONS, READ_TIME).await;
+}
+
+async fn serve_within(
+    listener: TcpListener,
+    health: Health,
+    metrics: Metrics,
+    most_connections: usize,
+    read_time: Duration,
+) {
+    let guests = Arc::new(Mutex::new(Guests::default()));
+    let mut id = 0;
     loop {
-        let permit = room.clone().acquire_owned().await.expect("it is never closed");
         let Ok((stream, _)) = listener.accept().await else {
             tokio::time::sleep(ACCEPT_PAUSE).await;
             continue;
         };
-        let (health, metrics) = (health.clone(), metrics.clone());
-        tokio::spawn(async move {
-            let service = service_fn(|request: Request<Incoming>| {
-                let answer = answer(request.method(), request.uri().path(), &health, &metrics);
-                std::future::ready(Ok::<_, Infallible>(answer))
-            });
-            // Whoever hangs up knows why.
-            let _ = http1::Builder::new()
-                .timer(TokioTimer::new())
-                .header_read_timeout(READ_TIME)
-                .serve_connection(TokioIo::new(stream), service)
-                .await;
-            drop(permit);
-        });
+        id += 1;
+        let (health, metrics, heard) = (health.clone(), metrics.clone(), Arc::clone(&guests));
+        let respond = move |request: Request<Incoming>| {
+            locked(&heard).hear(id);
+            let answer = answer(request.method(), request.uri().path(), &health, &metrics);
+            std::future::ready(Ok::<_, Infallible>(answer))
+        };
+        let task = tokio::spawn(converse(stream, read_time, respond));
+        locked(&guests).admit(id, task.abort_handle(), most_connections);
     }
+}
+
+async fn converse<R>(stream: TcpStream, read_time: Duration, respond: R)
+where
+    R: Fn(Request<Incoming>) -> std::future::Ready<Result<Response<Full<Bytes>>, Infallible>>,
+{
+    // Whoever hangs up knows why.
+    let _ = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(read_time)
+        .serve_connection(TokioIo::new(stream), service_fn(respond))
+        .await;
+}
+
+/// Who is connected, the one that was silent longest in front.
+#[derive(Debug, Default)]
+struct Guests(Vec<(u64, AbortHandle)>);
+
+impl Guests {
+    fn hear(&mut self, id: u64) {
+        if let Some(place) = self.0.iter().position(|guest| guest.0 == id) {
+            let guest = self.0.remove(place);
+            self.0.push(guest);
+        }
+    }
+
+    fn admit(&mut self, id: u64, guest: AbortHandle, most: usize) {
+        self.0.retain(|(_, guest)| !guest.is_finished());
+        if self.0.len() >= most {
+            self.0.remove(0).1.abort();
+        }
+        self.0.push((id, guest));
+    }
+}
+
+fn locked(guests: &Mutex<Guests>) -> std::sync::MutexGuard<'_, Guests> {
+    guests.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn answer(
@@ -138,9 +182,43 @@ fn answer(
 #[cfg(test)]
 mod tests {
     use stint_controller::Ticks;
-    use tokio::net::TcpStream;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     use super::*;
+
+    /// Until the headers of an answer have come, or the other side hangs up.
+    async fn answered(stream: &mut TcpStream) -> String {
+        let mut text = Vec::new();
+        while !text.ends_with(b"ok\n") {
+            match stream.read_u8().await {
+                Ok(byte) => text.push(byte),
+                Err(_) => break,
+            }
+        }
+        String::from_utf8(text).expect("it is text")
+    }
+
+    #[tokio::test]
+    async fn idle_connections_keep_no_probe_out_and_the_one_silent_longest_makes_room() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("it can listen");
+        let address = listener.local_addr().expect("an address");
+        let (health, metrics) = (Health::new(Ticks::system()), Metrics::new());
+        let hour = Duration::from_secs(3600);
+        let serving = tokio::spawn(serve_within(listener, health, metrics, 3, hour));
+        let ask = async |stream: &mut TcpStream| {
+            stream.write_all(b"GET /healthz HTTP/1.1\r\nhost: h\r\n\r\n").await.expect("sent");
+            answered(stream).await
+        };
+        let mut first = TcpStream::connect(address).await.expect("it is answered");
+        let mut silent = TcpStream::connect(address).await.expect("it is answered");
+        let _third = TcpStream::connect(address).await.expect("it is answered");
+        assert!(ask(&mut first).await.starts_with("HTTP/1.1 200"), "it is heard of");
+        let mut probe = TcpStream::connect(address).await.expect("it is answered");
+        assert!(ask(&mut probe).await.starts_with("HTTP/1.1 200"));
+        assert_eq!(silent.read(&mut [0]).await.expect("an end"), 0, "it was silent longest");
+        assert!(ask(&mut first).await.starts_with("HTTP/1.1 200"), "it is still there");
+        serving.abort();
+    }
 
     #[tokio::test]
     async fn at_all_addresses_both_kinds_are_answered() {

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::batch::v1::{Job, JobCondition};
 use stint_api::index_set::IndexSet;
 
+use super::shortage::backoff_row;
 use super::state::{State, duration, reason};
 use super::warning::Warning;
 use crate::color::{Painter, Style};
@@ -87,6 +88,7 @@ impl<'p> Page<'p> {
             text += &job_text::row("restarts", &format!("{restarts} of containers"));
         }
         text += &self.pod_rows(now);
+        text += &backoff_row(&self.job().job, self.pods, now);
         text += &self.warning.as_ref().map(|it| it.row(now)).unwrap_or_default();
         for tail in tails {
             text += &job_text::failure(tail);

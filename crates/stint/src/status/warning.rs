@@ -7,6 +7,7 @@ use serde::Deserialize;
 
 use crate::calls::Calls;
 use crate::job_text;
+use crate::pod_sight::PodSight;
 use crate::printable::{MAX_MESSAGE_CHARS, printable};
 use crate::words;
 
@@ -39,6 +40,11 @@ impl Warning {
         said.or_else(|| self.event_time.as_ref().map(|time| time.0))
     }
 
+    /// Whether no Pod has come since: then it may be why none does.
+    pub(crate) fn is_current(&self, pods: &[PodSight]) -> bool {
+        self.time() >= pods.iter().filter_map(PodSight::created).max()
+    }
+
     /// As a row of a page.
     pub(crate) fn row(&self, now: Timestamp) -> String {
         let Warning { reason, message, .. } = self;
@@ -46,5 +52,29 @@ impl Warning {
         let when = age.map(|age| format!("{age} ago: ")).unwrap_or_default();
         let text = format!("{when}{reason}: {message}");
         job_text::row("warning", &printable(&text, MAX_MESSAGE_CHARS))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_warning_is_of_today_until_a_pod_has_come_since() {
+        let warning: Warning = serde_json::from_value(json!({
+            "reason": "FailedCreate", "message": "exceeded quota",
+            "lastTimestamp": "2026-01-01T00:00:10Z"}))
+        .expect("it is an Event");
+        let pod = |second: u32| -> PodSight {
+            let time = format!("2026-01-01T00:00:{second:02}Z");
+            serde_json::from_value(json!({"metadata": {"creationTimestamp": time}})).expect("a Pod")
+        };
+        assert!(warning.is_current(&[]));
+        assert!(warning.is_current(&[pod(5), pod(10)]));
+        assert!(!warning.is_current(&[pod(5), pod(11)]));
+        let undated: Warning = serde_json::from_value(json!({"reason": "X"})).expect("an Event");
+        assert!(undated.is_current(&[]) && !undated.is_current(&[pod(1)]));
     }
 }
