@@ -91,12 +91,23 @@ pub async fn chart(
     version: &str,
     values: &[&str],
 ) -> Result<Vec<Value>, DeployedError> {
+    let values: Vec<String> = values.iter().map(|value| format!("--set={value}")).collect();
+    chart_with(release, namespace, version, &values).await
+}
+
+/// The same, with values by whatever flags Helm has for them.
+pub async fn chart_with(
+    release: &str,
+    namespace: &str,
+    version: &str,
+    flags: &[String],
+) -> Result<Vec<Value>, DeployedError> {
     let helm = programs::get("helm", None)?;
     let mut command = Command::new(helm);
     command.args(["template", release]).arg(folder().join("helm/stint"));
     command.arg(format!("--namespace={namespace}")).arg(format!("--kube-version={version}"));
-    command.args(values.iter().map(|value| format!("--set={value}")));
-    rendered("helm", command, &format!("the chart with {values:?}")).await
+    command.args(flags);
+    rendered("helm", command, &format!("the chart with {flags:?}")).await
 }
 
 /// The namespace of the overlays.

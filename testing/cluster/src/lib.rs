@@ -43,4 +43,5 @@ pub mod suite;
 pub mod theatre;
 pub mod unwatched;
 pub mod usage;
+pub mod values;
 pub mod version;

@@ -8,7 +8,7 @@ use crate::stint::Build;
 use crate::theatre::Theatre;
 use crate::{
     coexistence, dashboard, faults, foreign, gates, installed, manifests, moving, openapi, plays,
-    random, requests, rights, rules, unwatched,
+    random, requests, rights, rules, unwatched, values,
 };
 
 /// What is run, and how.
@@ -50,6 +50,7 @@ impl Suite {
     }
 
     async fn run_others(&self, report: &mut Report) -> Result<(), ClusterError> {
+        values::run(self, report).await?;
         manifests::run(self, report).await?;
         dashboard::run(self, report).await?;
         openapi::run(self, report).await?;
@@ -96,6 +97,7 @@ pub fn names() -> Vec<String> {
         foreign::names(),
         moving::names(),
         rights::names(),
+        values::names(),
         manifests::names(),
         installed::names(),
         gates::names(),

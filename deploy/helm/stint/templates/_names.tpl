@@ -36,6 +36,38 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- default (printf "%s-job-controller%s" (include "stint.fullname" .) $which) .Values.leaderElection.leaseName -}}
 {{- end -}}
 
+{{- /* A time as values.schema.json has it, in milliseconds. */ -}}
+{{- define "stint.millis" -}}
+{{- $units := dict "ms" 1 "s" 1000 "m" 60000 "h" 3600000 -}}
+{{- $sum := 0 -}}
+{{- range regexFindAll "[0-9]+(ms|h|m|s)" . -1 -}}
+{{- $sum = add $sum (mul (regexFind "^[0-9]+" . | atoi) (get $units (regexFind "[a-z]+$" .))) -}}
+{{- end -}}
+{{- $sum -}}
+{{- end -}}
+
+{{- /* Times that do not fit together, which a schema cannot say: stint would refuse to start. */ -}}
+{{- define "stint.checkTimes" -}}
+{{- $lease := .Values.leaderElection -}}
+{{- $duration := include "stint.millis" $lease.leaseDuration | atoi -}}
+{{- $renew := include "stint.millis" $lease.renewDeadline | atoi -}}
+{{- $retry := include "stint.millis" $lease.retryPeriod | atoi -}}
+{{- if le $duration $renew -}}
+{{- fail (printf "leaderElection.leaseDuration (%s) must be longer than leaderElection.renewDeadline (%s)" $lease.leaseDuration $lease.renewDeadline) -}}
+{{- end -}}
+{{- if lt $retry 100 -}}
+{{- fail (printf "leaderElection.retryPeriod (%s) must be 100ms at least" $lease.retryPeriod) -}}
+{{- end -}}
+{{- if le (mul 10 $renew) (mul 12 $retry) -}}
+{{- fail (printf "leaderElection.renewDeadline (%s) must be longer than 1.2 times leaderElection.retryPeriod (%s)" $lease.renewDeadline $lease.retryPeriod) -}}
+{{- end -}}
+{{- $base := get .Values.config "pod-failure-backoff-base" | default "10s" -}}
+{{- $cap := get .Values.config "pod-failure-backoff-max" | default "10m" -}}
+{{- if gt (include "stint.millis" $base | atoi) (include "stint.millis" $cap | atoi) -}}
+{{- fail (printf "config.pod-failure-backoff-base (%s) must not be longer than config.pod-failure-backoff-max (%s)" $base $cap) -}}
+{{- end -}}
+{{- end -}}
+
 {{- define "stint.rules" -}}
 # Watches them, and looks one up that it is not sure of.
 - apiGroups: [batch]

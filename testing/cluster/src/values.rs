@@ -1,0 +1,143 @@
+//! The values of the Helm chart: what stint would refuse, Helm refuses before anything is installed, and
+//! says which value it is; what Helm takes, stint takes. No cluster is asked.
+
+use std::path::Path;
+use std::process::Stdio;
+
+use serde_json::Value;
+use stint_api::feature_gates::Gate;
+use tokio::process::Command;
+
+use crate::attempt::attempt;
+use crate::cluster::ClusterError;
+use crate::deployed::{self, DeployedError};
+use crate::program;
+use crate::report::Report;
+use crate::suite::Suite;
+
+const REFUSED: &str = "values/refused";
+const ACCEPTED: &str = "values/accepted";
+
+/// Any that the chart is for.
+const VERSION: &str = "1.36.0";
+
+/// What is refused, as JSON by its place, and what is named then.
+const WRONG: [(&str, &str, &str); 36] = [
+    ("managedBy", "\"nobody\"", "managedBy"),
+    ("managedBy", "\"a..b/c\"", "managedBy"),
+    ("managedBy", "\"-a.io/c\"", "managedBy"),
+    ("managedBy", "\"a.io/\"", "managedBy"),
+    ("managedBy", "\"a.io/b c\"", "managedBy"),
+    ("managedBy", "\"kubernetes.io/job-controller\"", "managedBy"),
+    (
+        "managedBy",
+        "\"a.io/012345678901234567890123456789012345678901234567890123456789\"",
+        "managedBy",
+    ),
+    ("managedBy", "null", "managedBy"),
+    ("namespaces", "[\"A\"]", "namespaces"),
+    ("namespaces", "[\"a b\"]", "namespaces"),
+    ("namespaces", "[\"../a\"]", "namespaces"),
+    ("namespaces", "[\"\"]", "namespaces"),
+    ("config", "null", "config"),
+    ("config.max-inflite", "3", "max-inflite"),
+    ("config.max-inflight", "0", "max-inflight"),
+    ("config.max-inflight", "1.5", "max-inflight"),
+    ("config.max-inflight", "1e30", "max-inflight"),
+    ("config.qps", "0", "qps"),
+    ("config.qps", "-1", "qps"),
+    ("config.feature-gates", "\"JobManagedBi=true\"", "feature-gates"),
+    ("config.feature-gates", "\"JobManagedBy\"", "feature-gates"),
+    ("config.feature-gates", "\"JobManagedBy=no\"", "feature-gates"),
+    ("config.log-level", "\"loud\"", "log-level"),
+    ("config.pod-failure-backoff-base", "\"10\"", "pod-failure-backoff-base"),
+    ("config.pod-failure-backoff-base", "\"-1s\"", "pod-failure-backoff-base"),
+    ("config.pod-failure-backoff-base", "\"11m\"", "pod-failure-backoff-max (10m)"),
+    ("config.pod-failure-backoff-max", "\"9s\"", "pod-failure-backoff-base (10s)"),
+    ("leaderElection.leaseName", "\"a..b\"", "leaseName"),
+    ("leaderElection.leaseName", "\"A\"", "leaseName"),
+    ("leaderElection.leaseDuration", "null", "leaseDuration"),
+    ("leaderElection.leaseDuration", "\"\"", "leaseDuration"),
+    ("leaderElection.leaseDuration", "\"15500ms\"", "leaseDuration"),
+    ("leaderElection.leaseDuration", "\"10s\"", "longer than leaderElection.renewDeadline"),
+    ("leaderElection.renewDeadline", "\"2400ms\"", "longer than 1.2 times"),
+    ("leaderElection.retryPeriod", "\"99ms\"", "100ms at least"),
+    ("leaderElection.retryPeriod", "\"soon\"", "retryPeriod"),
+];
+
+/// What is taken: values at the edges of what the table above refuses.
+const RIGHT: [(&str, &str); 16] = [
+    ("managedBy", "\"example.com/a/b.c~d%!$&'()*+,;=:-\""),
+    ("managedBy", "\"x/y\""),
+    ("replaceBuiltin", "true"),
+    ("namespaces", "[\"a\",\"b-1\"]"),
+    ("namespaces", "null"),
+    ("config.max-inflight", "1"),
+    ("config.max-inflight", "100000"),
+    ("config.qps", "0.001"),
+    ("config.qps", "1000000"),
+    ("config.feature-gates", "\"\""),
+    ("config.pod-failure-backoff-base", "\"10m\""),
+    ("config.pod-failure-backoff-max", "\"1h02m03s004ms\""),
+    ("leaderElection.leaseName", "\"a.b-c\""),
+    ("leaderElection.leaseDuration", "\"99999h999999m99999999s\""),
+    ("leaderElection.leaseDuration", "\"11s\""),
+    ("leaderElection.renewDeadline", "\"2401ms\""),
+];
+
+/// The names of the scenarios.
+pub fn names() -> Vec<String> {
+    [REFUSED, ACCEPTED].map(str::to_owned).to_vec()
+}
+
+/// Runs what was asked for.
+pub async fn run(suite: &Suite, report: &mut Report) -> Result<(), ClusterError> {
+    if suite.wants(REFUSED) {
+        let (took, result) = attempt(refused()).await;
+        report.tell(REFUSED, took, result);
+    }
+    if suite.wants(ACCEPTED) {
+        let stint = program::path(&suite.build).await?;
+        let (took, result) = attempt(accepted(&stint)).await;
+        report.tell(ACCEPTED, took, result);
+    }
+    Ok(())
+}
+
+async fn render(place: &str, value: &str) -> Result<Vec<Value>, DeployedError> {
+    let flag = format!("--set-json={place}={value}");
+    deployed::chart_with("stint", "stint-system", VERSION, &[flag]).await
+}
+
+async fn refused() {
+    for (place, value, named) in WRONG {
+        match render(place, value).await {
+            Ok(_) => panic!("the chart takes {place}={value}"),
+            Err(DeployedError::Render { words, .. }) => {
+                assert!(words.contains(named), "{place}={value}: {words}");
+            }
+            Err(other) => panic!("{other}"),
+        }
+    }
+}
+
+async fn accepted(stint: &Path) {
+    let gates: Vec<String> =
+        Gate::ALL.iter().map(|gate| format!("{}=false", gate.name())).collect();
+    let gates = format!("\"{}\"", gates.join(","));
+    let rows = RIGHT.into_iter().chain([("config.feature-gates", &*gates)]);
+    for (place, value) in rows {
+        let objects = render(place, value).await.expect("the chart takes it");
+        let map = objects.iter().find(|object| object["kind"] == "ConfigMap");
+        let text = map.and_then(|map| map["data"]["stint.yaml"].as_str()).expect("its file");
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("stint.yaml");
+        std::fs::write(&file, text).expect("it can be written");
+        let mut command = Command::new(stint);
+        command.args(["controller", "--print-config", "--config"]).arg(&file);
+        command.env_clear().stdin(Stdio::null());
+        let output = command.output().await.expect("stint can be run");
+        let words = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{place}={value}: {words}\n{text}");
+    }
+}
