@@ -24,7 +24,7 @@ use crate::attempt::attempt;
 use crate::authority::User;
 use crate::cluster::{Cluster, ClusterError};
 use crate::dice::Dice;
-use crate::ordeal::Ordeal;
+use crate::ordeal::{Ordeal, Plain};
 use crate::program::{self, Program, Setup};
 use crate::proxy::{Faults, Proxy};
 use crate::report::Report;
@@ -56,6 +56,10 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// How often the Lease is handed over, and how soon it must be.
 const HAND_OVERS: i32 = 5;
 const HAND_OVER: SignedDuration = SignedDuration::from_secs(2);
+
+/// How many Jobs without indexes two leaders run, one after the other: before that was mended, three of
+/// seven had a Pod too many at their end.
+const PLAIN_JOBS: usize = 8;
 
 /// So that retries do not take longer than the faults.
 const QUICK: &str = "--pod-failure-backoff-base=1s";
@@ -300,6 +304,14 @@ async fn two_leaders(scene: &Scene<'_>) {
         stage.wait(name, "gets on with both", has_more).await;
     }
     ordeal.check(stage).await;
+    // Without indexes there is only the count to tell which Pod is missing.
+    for round in 0..PLAIN_JOBS {
+        let plain = Plain { name: format!("two-leaders-plain-{round}") };
+        let mut spec = plain.spec();
+        spec["managedBy"] = ours.into();
+        stage.create(&plain.name, spec).await;
+        plain.check(stage).await;
+    }
     for mut program in programs {
         program.process.stop().await;
     }

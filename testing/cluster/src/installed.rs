@@ -12,7 +12,8 @@ use std::time::Duration;
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::ServiceAccount;
-use kube::api::{Api, PostParams};
+use kube::ResourceExt as _;
+use kube::api::{Api, ListParams, PostParams};
 use serde_json::{Value, json};
 use stint_api::names::managed_by;
 use stint_kit::job::{counts, end};
@@ -22,6 +23,7 @@ use tokio::process::Command;
 use crate::attempt::attempt;
 use crate::audit::{self, Call};
 use crate::cluster::{Cluster, ClusterError};
+use crate::manifests::kubectl;
 use crate::process::Process;
 use crate::program::{self, Program};
 use crate::report::Report;
@@ -51,10 +53,17 @@ const IN_A_POD: &str = "\
 /// How many Pods its Job has.
 const PODS: i32 = 3;
 
+/// An overlay and a release of the chart in one cluster.
+const BESIDE: &str = "installed/beside";
+
+/// Whose Jobs that release runs.
+const OTHER: &str = "example.com/batch";
+
 /// The names of the scenarios.
 pub fn names() -> Vec<String> {
     let overlays = OVERLAYS.iter().map(|name| format!("installed/kustomize-{name}"));
-    overlays.chain(VALUES.iter().map(|(name, _)| format!("installed/helm-{name}"))).collect()
+    let charts = VALUES.iter().map(|(name, _)| format!("installed/helm-{name}"));
+    overlays.chain(charts).chain([BESIDE.to_owned()]).collect()
 }
 
 /// Runs what was asked for.
@@ -74,7 +83,10 @@ pub async fn run(suite: &Suite, report: &mut Report) -> Result<(), ClusterError>
     let theatre = Theatre::open(suite.options.clone(), &Player::Nobody, driver).await?;
     let before = report.failed();
     for name in names().iter().filter(|name| suite.wants(name)) {
-        let (took, result) = attempt(work(&theatre, &stint, name)).await;
+        let (took, result) = match &**name {
+            BESIDE => attempt(work_beside(&theatre, &stint)).await,
+            _ => attempt(work(&theatre, &stint, name)).await,
+        };
         report.tell(name, took, result);
     }
     suite.close([theatre], report.failed() > before);
@@ -124,6 +136,71 @@ async fn work(theatre: &Theatre, stint: &Path, name: &str) {
     assert!(!log.contains("rights are missing"), "{log}");
     assert!(log.contains("the lease is given back"), "{log}");
     check_calls(cluster, &pod.user(), &agent(&log));
+    uninstall(&theatre.cluster, &objects, &lease_namespace, &lease_name).await;
+    let left = leases.list(&ListParams::default()).await.expect("a list").items;
+    let left: Vec<_> = left.iter().filter(|lease| lease.name_any().contains("stint")).collect();
+    assert!(left.is_empty(), "{left:?} stays");
+}
+
+/// As docs/kubernetes.md says: everything that was installed, and the Lease that stint itself has made.
+async fn uninstall(cluster: &Cluster, objects: &[Value], namespace: &str, lease: &str) {
+    let gone = ["delete", "--ignore-not-found", "--output=name"];
+    kubectl(cluster, &[&gone[..], &["--filename=-"]].concat(), objects).await;
+    let namespace = format!("--namespace={namespace}");
+    let told =
+        kubectl(cluster, &["delete", "lease", lease, &namespace, "--output=name"], &[]).await;
+    assert!(told.contains(lease), "{told}");
+}
+
+/// An overlay and a release of the chart, in one namespace: each leads by a Lease of its own, runs the
+/// Jobs that are its own, and leaves the others alone.
+async fn work_beside(theatre: &Theatre, stint: &Path) {
+    let (stage, cluster) = (&theatre.stage, &theatre.cluster);
+    let version = stage.admin.apiserver_version().await.expect("a version").git_version;
+    let overlay = deployed::kustomized("overlays/managed-by").await.expect("it can be rendered");
+    let ours = format!("managedBy={OTHER}");
+    let release = deployed::chart("stint", NAMESPACE, &version, &[&*ours]).await;
+    let release = release.expect("it can be rendered");
+    assert_ne!(lease(&overlay), lease(&release), "they take turns");
+    let both = [overlay.clone(), release.clone()].concat();
+    let named = |object: &Value| {
+        let meta = &object["metadata"];
+        (object["kind"].to_string(), meta["namespace"].to_string(), meta["name"].to_string())
+    };
+    let names: BTreeSet<_> = both.iter().map(named).collect();
+    assert_eq!(names.len(), both.len(), "one takes the place of something of the other");
+    let mut running = Vec::new();
+    for (name, objects) in [("overlay", &overlay), ("release", &release)] {
+        bootstrap::install(&stage.admin, objects).await.expect("it can be installed");
+        let pod = Pod::of(objects);
+        running.push((name, pod.user(), pod.start(cluster, stint, name).await));
+    }
+    for (_, _, program) in &running {
+        stage.until("leads", async |_| program.leads().await).await;
+    }
+    for ((name, ..), managed_by) in running.iter().zip([managed_by::STINT, OTHER]) {
+        let spec = json!({"completions": PODS, "parallelism": PODS, "managedBy": managed_by});
+        stage.create(name, spec).await;
+    }
+    for (name, ..) in &running {
+        let job = stage.finish(name).await;
+        assert_eq!(counts(&job), (0, PODS, 0), "{:?}", job.status);
+    }
+    for (name, user, program) in &mut running {
+        program.process.stop().await;
+        let calls = audit::writes(cluster.folder()).expect("there is an audit log");
+        let calls: Vec<&Call> = calls.iter().filter(|call| call.user == *user).collect();
+        for call in &calls {
+            assert!(call.name.starts_with(&**name), "not its own: {call:?}");
+            assert_ne!(call.code, 403, "{call:?}");
+        }
+        let made = calls.iter().filter(|call| call.what == "create pods").count();
+        assert_eq!(made, PODS as usize, "{calls:?}");
+    }
+    for objects in [&overlay, &release] {
+        let (namespace, name) = lease(objects);
+        uninstall(cluster, objects, &namespace, &name).await;
+    }
 }
 
 /// What an overlay or the chart installs. Each release of the chart has a service account of its own.
@@ -236,7 +313,8 @@ impl Pod {
         let authority = fs::read_to_string(cluster.authority_file()).expect("an authority");
         write(&secrets, "ca.crt", &authority);
         write(&secrets, "namespace", &self.namespace);
-        write(&secrets, "token", &self.token(cluster).await);
+        // As some write it who do not mount it: with a line break at the end.
+        write(&secrets, "token", &format!("{}\n", self.token(cluster).await));
         let script = ["--map-root-user", "--mount", "sh", "-c", IN_A_POD, "sh"];
         let mut all: Vec<String> = script.map(str::to_owned).to_vec();
         all.push(secrets.display().to_string());

@@ -200,7 +200,7 @@ async fn apply(cluster: &Cluster, objects: &[Value], flags: &[&str]) {
 }
 
 /// What kubectl says of objects.
-async fn kubectl(cluster: &Cluster, arguments: &[&str], objects: &[Value]) -> String {
+pub(crate) async fn kubectl(cluster: &Cluster, arguments: &[&str], objects: &[Value]) -> String {
     let kubectl = programs::get("kubectl", None).expect("there is a kubectl");
     let kubeconfig = cluster.kubeconfig(&User::admin()).expect("a kubeconfig");
     let mut command = Command::new(kubectl);

@@ -27,7 +27,9 @@ pub struct Ordeal {
 impl Ordeal {
     /// What becomes of its Pods, in 200 to 1100 ms.
     pub fn fate(who: &Who) -> Fate {
-        let index = who.index.unwrap_or(0);
+        let Some(index) = who.index else {
+            return Plain::fate(who.attempt);
+        };
         let fate = match (index % EVERY, who.attempt) {
             (FAILS_ONCE, 0) | (FAILS, _) => Fate::fails(1),
             _ => Fate::succeeds(),
@@ -89,6 +91,47 @@ impl Ordeal {
             let seen = phases.get(&index).map(|it| &it[..]);
             assert_eq!(seen, Some(expected), "{}, index {index}", self.name);
         }
+    }
+}
+
+/// A Job without indexes, some of whose first Pods fail.
+#[derive(Clone, Debug)]
+pub struct Plain {
+    /// Its name.
+    pub name: String,
+}
+
+impl Plain {
+    /// How many must succeed, all at once; and one of so many fails first.
+    const COMPLETIONS: usize = 12;
+    const EVERY: usize = 3;
+
+    /// What becomes of its Pods, in some 100 ms, one after the other.
+    fn fate(attempt: usize) -> Fate {
+        let fails = attempt < Self::COMPLETIONS && attempt % Self::EVERY == 1;
+        let after = Duration::from_millis(20 + (attempt * 37 % 10) as u64 * 10);
+        let fate = if fails { Fate::fails(1) } else { Fate::succeeds() };
+        Fate { after: Span::Exactly(after), ..fate }
+    }
+
+    /// Its spec.
+    pub fn spec(&self) -> Value {
+        json!({
+            "completions": Self::COMPLETIONS, "parallelism": Self::COMPLETIONS, "backoffLimit": 100,
+        })
+    }
+
+    /// Waits for the end, and checks that every Pod was needed.
+    pub async fn check(&self, stage: &Stage) {
+        let job = stage.finish(&self.name).await;
+        let failed = Self::COMPLETIONS / Self::EVERY;
+        let expected = (0, Self::COMPLETIONS as i32, failed as i32);
+        assert_eq!(counts(&job), expected, "{}: {:?}", self.name, job.status);
+        let lives = stage.history.of(&self.name);
+        let is_needed = |life: &Life| life.has_counted && !life.is_deleted;
+        let extra: Vec<&Life> = lives.iter().filter(|life| !is_needed(life)).collect();
+        assert!(extra.is_empty(), "{}: nobody needs {extra:#?}", self.name);
+        assert_eq!(lives.len(), Self::COMPLETIONS + failed, "{}", self.name);
     }
 }
 

@@ -6,6 +6,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::rbac::v1::ClusterRole;
+use kube::api::{Api, Patch, PatchParams};
 use serde_json::{Value, json};
 use stint_kit::job::{counts, end};
 use stint_kit::{Driver, Fate, Stage};
@@ -25,6 +27,7 @@ use crate::{bootstrap, deployed};
 
 const ENOUGH: &str = "rights/enough";
 const DROPPED: &str = "rights/dropped";
+const REVOKED: &str = "rights/revoked";
 
 /// How long a controller may take to do everything that it may do, on a machine that has much to
 /// do. The count of an Event alone waits for 10 s.
@@ -79,7 +82,7 @@ impl Right {
 
 /// The names of the scenarios.
 pub fn names() -> Vec<String> {
-    [ENOUGH, DROPPED].map(str::to_owned).to_vec()
+    [ENOUGH, DROPPED, REVOKED].map(str::to_owned).to_vec()
 }
 
 /// Runs what was asked for.
@@ -106,6 +109,10 @@ pub async fn run(suite: &Suite, report: &mut Report) -> Result<(), ClusterError>
     if suite.wants(DROPPED) {
         let (took, result) = attempt(dropped(&theatre, &stint, &rights)).await;
         report.tell(DROPPED, took, result);
+    }
+    if suite.wants(REVOKED) {
+        let (took, result) = attempt(revoked(&theatre, &stint, &rights)).await;
+        report.tell(REVOKED, took, result);
     }
     suite.close([theatre], report.failed() > before);
     Ok(())
@@ -308,4 +315,43 @@ async fn dropped(theatre: &Theatre, stint: &Path, rights: &[Right]) {
         assert_eq!(refused, [right.call()], "without {right:?}");
         actor.program.process.stop().await;
     }
+}
+
+/// A right that is taken away while it works is told, in the log and by `/readyz`, although nothing asks
+/// for it; and that it is there again is told, too.
+async fn revoked(theatre: &Theatre, stint: &Path, rights: &[Right]) {
+    let (stage, name) = (&theatre.stage, "revoked");
+    let user = User::controller_named(name);
+    let rules = |is_left: &dyn Fn(&Right) -> bool| -> Value {
+        let left = rights.iter().filter(|right| is_left(right));
+        left.map(|right| right.rule(name)).collect::<Vec<_>>().into()
+    };
+    let granted = bootstrap::grant(&stage.admin, &user, rules(&|_| true)).await;
+    granted.expect("rights can be granted");
+    let lease = format!("--lease-name={name}");
+    let setup = Setup { user: user.clone(), ..Setup::new(Mode::Beside, name) };
+    let setup = setup.with(&["--managed-by=test.stint.dev/revoked", &lease]);
+    let mut program = Program::start(&theatre.cluster, stint, &setup).expect("it can be started");
+    stage.until("leads", async |_| program.leads().await).await;
+    let roles: Api<ClusterRole> = Api::all(stage.admin.clone());
+    let set = async |rules: Value| {
+        let patch = Patch::Merge(json!({"rules": rules}));
+        roles.patch(&user.name, &PatchParams::default(), &patch).await.expect("it can be changed");
+    };
+    let is_taken = |right: &Right| right.resource == "pods" && right.verb == "create";
+    let taken = rights.iter().find(|right| is_taken(right)).expect("it is one of them");
+    assert!(!program.log().contains("rights are missing"), "{}", program.log());
+    set(rules(&|right| !is_taken(right))).await;
+    let is_told = async |words: &str| {
+        let ready = program.ready().await.unwrap_or_default();
+        program.log().contains(words) && ready.contains(words)
+    };
+    stage.until("is told to lack it", async |_| is_told(&taken.words()).await).await;
+    set(rules(&|_| true)).await;
+    let is_well = async || {
+        let ready = program.ready().await.unwrap_or_default();
+        program.log().contains("all rights are there now") && !ready.contains("may not")
+    };
+    stage.until("is told to have it again", async |_| is_well().await).await;
+    program.process.stop().await;
 }
