@@ -11,6 +11,7 @@ use k8s_openapi::api::core::v1::Pod;
 use stint_api::field_error::FieldError;
 use stint_api::field_path::Path;
 
+use crate::console::choose_container;
 use crate::request::query::Query;
 use crate::status::Status;
 
@@ -136,38 +137,5 @@ impl LogOptions {
             limit_bytes,
             stream,
         })
-    }
-}
-
-/// The container that is named, or the only one.
-fn choose_container(asked: Option<&str>, pod: &Pod) -> Result<String, Status> {
-    let pod_name = pod.metadata.name.as_deref().unwrap_or("");
-    let spec = pod.spec.as_ref();
-    let names = |list: Option<&Vec<k8s_openapi::api::core::v1::Container>>| -> Vec<String> {
-        list.into_iter().flatten().map(|container| container.name.clone()).collect()
-    };
-    let containers = names(spec.map(|spec| &spec.containers));
-    let init = names(spec.and_then(|spec| spec.init_containers.as_ref()));
-    match asked {
-        Some(asked) if containers.iter().chain(&init).any(|name| name == asked) => {
-            Ok(asked.to_owned())
-        }
-        Some(asked) => {
-            Err(Status::bad_request(format!("container {asked} is not valid for pod {pod_name}")))
-        }
-        None => match containers.as_slice() {
-            [only] if init.is_empty() => Ok(only.clone()),
-            [] => Err(Status::bad_request(format!(
-                "a container name must be specified for pod {pod_name}"
-            ))),
-            _ => {
-                let listed: Vec<&str> =
-                    init.iter().chain(&containers).map(String::as_str).collect();
-                Err(Status::bad_request(format!(
-                    "a container name must be specified for pod {pod_name}, choose one of: [{}]",
-                    listed.join(" ")
-                )))
-            }
-        },
     }
 }

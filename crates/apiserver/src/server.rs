@@ -25,17 +25,20 @@ use http::{HeaderMap, Method, Request, Response, StatusCode};
 use http_body::{Body as _, Frame, SizeHint};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use stint_store::Store;
+use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout};
 
 use crate::access::{Authenticator, Identity, Peer, is_public};
 use crate::answer::{Body, add_warnings, compressed, status_answer, takes_gzip};
 use crate::api::{Api, Config};
 use crate::audit::{AuditFile, Record, Stage};
+use crate::console::ConsoleSource;
 use crate::health;
 use crate::metrics::{Metrics, RequestLabels};
 use crate::request::media::{AnswerFormat, accepted_format};
 use crate::request::target::decode_path;
 use crate::status::Status;
+use crate::stream::Takeover;
 use dispatch::Call;
 use long_running::LongRunning;
 use places::{Place, Places};
@@ -52,11 +55,14 @@ struct Inner {
     authenticator: Authenticator,
     metrics: Arc<Metrics>,
     audit: OnceLock<AuditFile>,
+    consoles: OnceLock<Arc<dyn ConsoleSource>>,
     limits: Limits,
     /// What those share who come by a connection.
     outside: Share,
     /// What the parts of this process share: no client can take it from them.
     inside: Share,
+    /// A place for each visit to a container.
+    visits: Arc<Semaphore>,
 }
 
 /// What some callers share.
@@ -88,9 +94,11 @@ impl ApiServer {
             authenticator,
             metrics: Arc::new(Metrics::new()),
             audit: OnceLock::new(),
+            consoles: OnceLock::new(),
             limits,
             outside: Share::new(&limits, LongRunning::at_most(limits.long_running)),
             inside: Share::new(&limits, LongRunning::unlimited()),
+            visits: Arc::new(Semaphore::new(limits.visits)),
         };
         ApiServer { inner: Arc::new(inner) }
     }
@@ -104,6 +112,11 @@ impl ApiServer {
     /// Writes down who asks for what from now on. There is one such log.
     pub fn audit(&self, log: AuditFile) {
         self.inner.audit.get_or_init(|| log);
+    }
+
+    /// Lets clients visit the containers that somebody runs. There is one who does.
+    pub fn visit(&self, consoles: Arc<dyn ConsoleSource>) {
+        self.inner.consoles.get_or_init(|| consoles);
     }
 
     /// The server as a caller within this process has it: known, and without a socket.
@@ -148,7 +161,8 @@ impl ApiServer {
         let format = accepted_format(&parts.headers);
         let Answered { mut answer, refusal } =
             result.unwrap_or_else(|status| Answered::refused(status, format));
-        answer = audited.write_down(answer, refusal.as_ref()).await;
+        let takeover = parts.extensions.get::<Takeover>();
+        answer = audited.write_down(answer, refusal.as_ref(), takeover).await;
         if parts.method == Method::HEAD {
             *answer.body_mut() = Body::empty();
         }
@@ -288,6 +302,7 @@ impl Audited {
         mut self,
         mut answer: Response<Body>,
         refusal: Option<&Status>,
+        takeover: Option<&Takeover>,
     ) -> Response<Body> {
         let Some(record) = self.record.take() else { return answer };
         let log = self.server.audit.get().expect("there is a record because there is a log");
@@ -296,13 +311,20 @@ impl Audited {
         }
         let code = answer.status();
         let line = |stage, refusal| record.line(stage, code, refusal, self.server.api.clock.now());
-        if !answer.body().has_no_end() {
+        let taken_over = takeover.filter(|_| code == StatusCode::SWITCHING_PROTOCOLS);
+        if !answer.body().has_no_end() && taken_over.is_none() {
             log.add(line(Stage::ResponseComplete, refusal), record.whose()).await;
             return answer;
         }
         log.add(line(Stage::ResponseStarted, refusal), record.whose()).await;
         let ended = Ended { server: self.server.clone(), record, code };
-        answer.map(|body| body.holding(ended))
+        match taken_over {
+            Some(takeover) => {
+                takeover.hold(ended);
+                answer
+            }
+            None => answer.map(|body| body.holding(ended)),
+        }
     }
 }
 

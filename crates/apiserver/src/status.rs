@@ -70,6 +70,8 @@ pub enum Reason {
     UnsupportedMediaType,
     /// 429.
     TooManyRequests,
+    /// A program has ended with another code than 0.
+    NonZeroExitCode,
     /// 500.
     InternalError,
     /// 503.
@@ -413,6 +415,27 @@ impl Status {
             details: None,
             code: 200,
         }
+    }
+
+    /// A program has done what it was run for; for who has run it.
+    pub fn success_of_a_program() -> Self {
+        Status { code: 0, ..Self::success() }
+    }
+
+    /// A program has ended with this code, in the words of container runtimes.
+    pub fn exited(code: i32, command: &str) -> Self {
+        let cause = Cause { reason: "ExitCode", message: code.to_string(), field: String::new() };
+        let details = Details { causes: vec![cause], ..Details::default() };
+        let message = format!(
+            "command terminated with non-zero exit code: error executing command [{command}], exit \
+             code {code}"
+        );
+        Self::failure(0, Reason::NonZeroExitCode, message).with(details)
+    }
+
+    /// Whether something went wrong.
+    pub fn is_failure(&self) -> bool {
+        self.status == "Failure"
     }
 
     /// The HTTP status of the answer.

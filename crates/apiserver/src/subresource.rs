@@ -1,4 +1,4 @@
-//! Parts of Pods that are no part of what is stored: binding, eviction and logs.
+//! Parts of Pods that are no part of what is stored: binding, eviction, logs and visits.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -14,6 +14,7 @@ use stint_api::validation::binding::validate_binding;
 
 use crate::answer::{Body, answer};
 use crate::api::Api;
+use crate::console::{Console, ConsoleSource, VisitOptions};
 use crate::decode::{self, Format};
 use crate::kind::{Names, Part};
 use crate::kinds;
@@ -126,6 +127,29 @@ impl Api {
         }
         self.delete(which, &options).await?;
         Ok(())
+    }
+
+    /// What somebody wants of a container of a Pod, and the container if it runs.
+    pub(crate) fn visited(
+        &self,
+        namespace: &str,
+        name: &str,
+        query: &Query,
+        is_exec: bool,
+        consoles: Option<&dyn ConsoleSource>,
+    ) -> Result<(VisitOptions, Box<dyn Console>), Status> {
+        let current = self.current(kinds::pods(), Some(namespace), name)?;
+        let pod = current.object.expect_ref::<Pod>();
+        let options = VisitOptions::read(query, pod, is_exec)?;
+        let console = consoles.and_then(|consoles| consoles.find(pod, &options.container));
+        let console = console.ok_or_else(|| {
+            // A kubelet's words, and those of kubectl around them.
+            let container = &options.container;
+            let message =
+                format!("unable to upgrade connection: container not found ({container:?})");
+            Status::bad_request(message)
+        })?;
+        Ok((options, console))
     }
 
     /// The log of a container of a Pod.

@@ -22,7 +22,7 @@ use crate::endpoints;
 use crate::event_collector;
 use crate::namespaces;
 use crate::pod_collector;
-use crate::pods::{NodeLogs, NodeOptions, Running};
+use crate::pods::{NodeConsoles, NodeLogs, NodeOptions, Running};
 use crate::tasks::{Starting, TaskFailure, Tasks};
 use crate::ttl;
 
@@ -156,6 +156,8 @@ impl Cluster {
         let config =
             Config { gates: options.gates, clock: options.clock, logs: Arc::new(logs.clone()) };
         let server = ApiServer::new(store.clone(), authenticator, config, options.limits);
+        let consoles = NodeConsoles::default();
+        server.visit(Arc::new(consoles.clone()));
         if let Some(log) = options.audit {
             server.audit(log);
         }
@@ -179,7 +181,7 @@ impl Cluster {
         let node = options.node.map(|mut node| {
             node.options.gate = gate.clone();
             let identity = Identity::node(&node.options.node_name);
-            Running::start(node, client(&server, identity), clock.clone(), &logs)
+            Running::start(node, client(&server, identity), clock.clone(), &logs, &consoles)
         });
         if let Some(config) = options.jobs {
             let clock = stint_controller::Clock::new(move || clock.now());

@@ -1,12 +1,15 @@
-//! The node in the cluster: whoever runs Pods, and where their logs come from.
+//! The node in the cluster: whoever runs Pods, where their logs come from, and who visits them.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use futures_util::StreamExt;
+use futures_util::future::BoxFuture;
 use k8s_openapi::api::core::v1::Pod;
+use stint_apiserver::console::{Console, ConsoleSource, Errand, Piece, Session, Size, Wanted};
 use stint_apiserver::log::{LogOptions, LogSource, LogStream, LogText};
-use stint_node::{Logs, Node, Runtime};
+use stint_node::{Consoles, Ending, Logs, Node, Runtime, Visited};
 
 /// The one node of a cluster.
 #[derive(Debug)]
@@ -32,17 +35,20 @@ impl fmt::Debug for Running {
 }
 
 impl Running {
-    /// Starts a node, whose logs are read by `logs` from now on.
+    /// Starts a node, whose logs are read by `logs` from now on, and whose containers are visited by
+    /// `consoles`.
     pub(crate) fn start(
         options: NodeOptions,
         client: kube::Client,
         clock: stint_apiserver::Clock,
         logs: &NodeLogs,
+        consoles: &NodeConsoles,
     ) -> Self {
         let NodeOptions { runtime, options, grace } = options;
         let clock = stint_node::Clock::new(move || clock.now());
         let node = Node::start(client, runtime, stint_node::Options { clock, ..options });
-        let is_first = logs.logs.set(node.logs()).is_ok();
+        let is_first =
+            logs.logs.set(node.logs()).is_ok() && consoles.consoles.set(node.consoles()).is_ok();
         debug_assert!(is_first, "a cluster has one node");
         Running { node, grace }
     }
@@ -95,4 +101,59 @@ fn translate(options: &LogOptions) -> stint_node::LogOptions {
             LogStream::Stderr => stint_node::LogStream::Stderr,
         },
     }
+}
+
+/// The containers of the node, once there is one.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct NodeConsoles {
+    consoles: Arc<OnceLock<Consoles>>,
+}
+
+impl ConsoleSource for NodeConsoles {
+    fn find(&self, pod: &Pod, container: &str) -> Option<Box<dyn Console>> {
+        let visited = self.consoles.get()?.find(pod, container)?;
+        Some(Box::new(NodeConsole { visited }))
+    }
+}
+
+/// A container of the node.
+struct NodeConsole {
+    visited: Visited,
+}
+
+impl Console for NodeConsole {
+    fn visit(
+        self: Box<Self>,
+        errand: Errand,
+        wanted: Wanted,
+    ) -> BoxFuture<'static, Result<Session, String>> {
+        let Wanted { stdin, stdout, stderr, tty } = wanted;
+        let wanted = stint_node::Wanted { stdin, stdout, stderr, terminal: tty };
+        Box::pin(async move {
+            let begun = match errand {
+                Errand::Exec { command } => self.visited.exec(command, wanted).await,
+                Errand::Attach => self.visited.attach(wanted),
+            };
+            begun.map(session).map_err(|error| error.to_string())
+        })
+    }
+}
+
+fn session(begun: stint_node::Session) -> Session {
+    let stint_node::Session { stdin, output, terminal } = begun;
+    let resize = terminal.map(|terminal| {
+        let resize = move |size: Size| terminal.resize(size.columns, size.rows);
+        Box::new(resize) as Box<dyn Fn(Size) + Send + Sync>
+    });
+    let output = output.map(|piece| match piece {
+        stint_node::Piece::Stdout(bytes) => Piece::Stdout(bytes),
+        stint_node::Piece::Stderr(bytes) => Piece::Stderr(bytes),
+        stint_node::Piece::Ended(ending @ (Ending::Code(_) | Ending::Signal(_))) => {
+            Piece::Exited(ending.code())
+        }
+        stint_node::Piece::Ended(Ending::Lost) => {
+            Piece::Lost("what ran it has ended, and so has the command".to_owned())
+        }
+    });
+    Session { stdin, output: Box::pin(output), resize }
 }

@@ -8,6 +8,8 @@ mod backoff;
 mod begun;
 mod calls;
 mod clock;
+mod console;
+mod consoles;
 mod container_spec;
 mod descriptors;
 mod env;
@@ -19,6 +21,7 @@ mod field;
 mod gate;
 mod hosts;
 mod hosts_files;
+mod inlet;
 mod life;
 mod logs;
 #[cfg(target_os = "linux")]
@@ -33,8 +36,10 @@ mod restart_policy;
 mod runtime;
 mod security;
 mod services;
+mod session;
 mod sources;
 mod status;
+mod terminal;
 mod termination;
 mod volumes;
 mod worker;
@@ -42,6 +47,7 @@ mod worker;
 pub use address::AddressRange;
 pub use backoff::BackoffOptions;
 pub use clock::Clock;
+pub use consoles::{Consoles, Visited};
 pub use descriptors::raise_descriptor_limit;
 pub use gate::{Gate, GateKey};
 pub use logs::{LogOptions, LogRotation, LogStream, LogText, Logs};
@@ -52,6 +58,8 @@ pub use process::{
     process_helper,
 };
 pub use runtime::{
-    Container, ContainerSpec, Ending, ExecOutcome, Exit, Limits, Mount, Output, Runtime,
-    RuntimeError, Sandbox, SandboxSpec, Signal,
+    Beside, Container, ContainerSpec, Ending, ExecOutcome, Exit, Limits, Mount, Runtime,
+    RuntimeError, Sandbox, SandboxSpec, Signal, Stdio,
 };
+pub use session::{Piece, Session, Wanted};
+pub use terminal::Terminal;

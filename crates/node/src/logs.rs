@@ -27,7 +27,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 use tokio::sync::watch;
 
-pub(crate) use self::pump::{Pump, pipes};
+pub(crate) use self::pump::{Inlets, Pump};
 use self::reader::Reader;
 pub(crate) use self::writer::Writer;
 use crate::calls::PodRef;

@@ -23,6 +23,7 @@ use tokio::task::{JoinError, JoinHandle, JoinSet};
 use crate::address::Addresses;
 use crate::begun::{self, Begun};
 use crate::calls::{CallError, Calls, PodRef, awaits_removal};
+use crate::consoles::Consoles;
 use crate::feed::{News, feed};
 use crate::hosts_files::HostsFiles;
 use crate::logs::{self, KeptLogs, Logs};
@@ -46,6 +47,7 @@ const LAST_REMOVAL_PAUSE: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub struct Node {
     logs: Logs,
+    consoles: Consoles,
     stop: Option<oneshot::Sender<Duration>>,
     agent: JoinHandle<()>,
 }
@@ -59,10 +61,12 @@ impl Node {
     pub fn start(client: Client, runtime: Arc<dyn Runtime>, options: Options) -> Self {
         let calls = Calls::new(client);
         let logs = Logs::new(options.data.join(logs::FOLDER), options.logs, options.clock.clone());
+        let consoles = Consoles::default();
         let shared = Arc::new(Shared {
             calls,
             runtime,
             logs: logs.clone(),
+            consoles: consoles.clone(),
             hosts: HostsFiles::default(),
             addresses: Mutex::new(Addresses::claim(options.addresses, &options.data)),
             starts: Semaphore::new(options.starts_at_once.max(1)),
@@ -72,12 +76,17 @@ impl Node {
         });
         let (stop, stopped) = oneshot::channel();
         let agent = tokio::spawn(Agent::new(shared).run(stopped));
-        Node { logs, stop: Some(stop), agent }
+        Node { logs, consoles, stop: Some(stop), agent }
     }
 
     /// The logs of its containers.
     pub fn logs(&self) -> Logs {
         self.logs.clone()
+    }
+
+    /// Its containers, for those who come to one.
+    pub fn consoles(&self) -> Consoles {
+        self.consoles.clone()
     }
 
     /// Ends all Pods, within this time and their own grace, reports that, and says that the node

@@ -44,6 +44,8 @@ mod wire;
 pub use elsewhere::ProcessRuntime;
 #[cfg(target_os = "linux")]
 pub use server::ProcessRuntime;
+#[cfg(target_os = "linux")]
+pub(crate) use sys::watch;
 
 /// The first argument of a program that is to be the helper: see [`process_helper`].
 pub const HELPER_ARGUMENT: &str = "__process-helper";

@@ -66,12 +66,12 @@ pub struct Limits {
 
 /// The containers of a Pod, and what they share. Dropping it ends everything inside at once.
 pub trait Sandbox: Debug + Send + Sync {
-    /// Starts a container. Its standard input is empty. After an error nothing of its program has
-    /// run, and it may be tried again: where that is not known it has been started, and has ended.
+    /// Starts a container. After an error nothing of its program has run, and it may be tried
+    /// again: where that is not known it has been started, and has ended.
     fn start(
         &self,
         spec: ContainerSpec,
-        output: Output,
+        stdio: Stdio,
     ) -> BoxFuture<'_, Result<Box<dyn Container>, RuntimeError>>;
 
     /// Ends everything inside at once, whatever it is, and waits until it is gone.
@@ -115,13 +115,17 @@ pub struct Mount {
     pub read_only: bool,
 }
 
-/// Where the output of a container goes.
+/// What a process reads, and where its output goes.
 #[derive(Debug)]
-pub struct Output {
+pub struct Stdio {
+    /// Its standard input; empty if there is none.
+    pub stdin: Option<OwnedFd>,
     /// Its standard output.
     pub stdout: OwnedFd,
     /// Its standard error.
     pub stderr: OwnedFd,
+    /// Whether all three are one terminal, which is to be that of its session.
+    pub is_terminal: bool,
 }
 
 /// A container that was started.
@@ -143,6 +147,27 @@ pub trait Container: Debug + Send + Sync {
         limit: Option<Duration>,
         keep: usize,
     ) -> BoxFuture<'_, Result<ExecOutcome, RuntimeError>>;
+
+    /// Starts another program beside it, with its environment, mounts, user and limits.
+    fn start_beside(
+        &self,
+        _command: Vec<String>,
+        _stdio: Stdio,
+    ) -> BoxFuture<'_, Result<Box<dyn Beside>, RuntimeError>> {
+        let why = "this runtime runs nothing beside a container".to_owned();
+        Box::pin(std::future::ready(Err(RuntimeError::Unsupported(why))))
+    }
+
+    /// Who it runs as, if that is another user than the node's own.
+    fn user(&self) -> Option<u32> {
+        None
+    }
+}
+
+/// A program that was started beside a container. Dropping it ends it, and all that it has started.
+pub trait Beside: Debug + Send + Sync {
+    /// Waits until nothing of it is left.
+    fn wait(&self) -> BoxFuture<'_, Ending>;
 }
 
 /// How a container ended.

@@ -20,6 +20,8 @@ use crate::address::Addresses;
 use crate::backoff::later;
 use crate::begun::{self, Runs};
 use crate::calls::{CallError, Calls, Head, PodRef, awaits_removal};
+use crate::console::Console;
+use crate::consoles::Consoles;
 use crate::events::Events;
 use crate::hosts_files::HostsFiles;
 use crate::life::{Fact, Life, Plan, Said, Wish, seconds};
@@ -43,6 +45,7 @@ pub(crate) struct Shared {
     pub(crate) runtime: Arc<dyn Runtime>,
     pub(crate) options: Options,
     pub(crate) logs: Logs,
+    pub(crate) consoles: Consoles,
     pub(crate) hosts: HostsFiles,
     pub(crate) addresses: Mutex<Addresses>,
     pub(crate) starts: Semaphore,
@@ -114,11 +117,21 @@ type SharedSandbox = Arc<RwLock<Option<Box<dyn Sandbox>>>>;
 enum Done {
     Fact(Fact),
     Prepared(Volumes),
-    Started { cell: usize, container: Arc<dyn Container>, pump: Pump, message: Option<PathBuf> },
+    Started { cell: usize, begun: Begun },
     Written(Box<PodStatus>, Result<Head, CallError>),
     Removed(Result<(), CallError>),
     Told,
     Refreshed,
+}
+
+/// A container that was started.
+#[derive(Debug)]
+struct Begun {
+    container: Arc<dyn Container>,
+    pump: Pump,
+    console: Console,
+    /// The file for its last words.
+    message: Option<PathBuf>,
 }
 
 /// One Pod.
@@ -410,11 +423,11 @@ impl Worker {
                 self.plan_refresh(now);
                 self.life.observe(Fact::Prepared, now);
             }
-            Done::Started { cell, container, pump, message } => {
-                let at = container.started_at();
-                self.containers[cell] = Some(container.clone());
+            Done::Started { cell, begun } => {
+                let at = begun.container.started_at();
+                self.containers[cell] = Some(begun.container.clone());
                 self.life.observe(Fact::Started { cell, at }, now);
-                self.wait_for(cell, container, pump, message);
+                self.wait_for(cell, begun);
             }
             Done::Written(status, Ok(head)) => {
                 self.writing = Writing { written: Some(status), ..Writing::default() };
@@ -482,6 +495,7 @@ impl Worker {
             sandbox.close().await;
         }
         shared.logs.finish(&target.uid);
+        shared.consoles.forget(&target.uid);
         shared.hosts.remove(&target);
         if let Some(address) = address {
             shared.addresses.lock().expect("nobody panics with it").give_back(address);

@@ -4,7 +4,7 @@
 // trace and the exit code 1.
 
 import assert from 'node:assert/strict';
-import { PassThrough } from 'node:stream';
+import { PassThrough, Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import * as k8s from '@kubernetes/client-node';
 import { Candidate } from './election.mjs';
@@ -86,6 +86,35 @@ const steps = {
       await log.log(namespace, metadata.name, 'main', stream, { follow: true });
       assert.equal(await text(stream), wanted);
     }
+  },
+
+  async 'programs run beside a container'() {
+    const container = { name: 'main', image: 'unused', command: ['sleep', '1000'] };
+    const spec = { containers: [container], terminationGracePeriodSeconds: 0 };
+    const body = { metadata: { name: 'visited' }, spec };
+    await core.createNamespacedPod({ namespace, body });
+    const path = `/api/v1/namespaces/${namespace}/pods`;
+    await follow(path, 'metadata.name=visited', '0', (_, pod) => pod.status.phase === 'Running');
+    const exec = new k8s.Exec(config);
+    const run = async (script, input) => {
+      const [out, err] = [new PassThrough(), new PassThrough()];
+      const stdin = input === undefined ? null : Readable.from([input]);
+      let tell;
+      const ended = new Promise((resolve) => (tell = resolve));
+      const command = ['sh', '-c', script];
+      await exec.exec(namespace, 'visited', 'main', command, out, err, stdin, false, tell);
+      const status = await ended;
+      out.end();
+      err.end();
+      return { status, out: await text(out), err: await text(err) };
+    };
+    const both = await run('echo out; echo err >&2');
+    assert.deepEqual([both.out, both.err, both.status.status], ['out\n', 'err\n', 'Success']);
+    const fed = await run('read line; echo got $line; exit 7', 'one\n');
+    assert.equal(fed.out, 'got one\n');
+    assert.equal(fed.status.reason, 'NonZeroExitCode');
+    assert.deepEqual(fed.status.details.causes, [{ reason: 'ExitCode', message: '7' }]);
+    await core.deleteNamespacedPod({ namespace, name: 'visited' });
   },
 
   async 'each kind of patch does what it does'() {

@@ -11,6 +11,7 @@ import threading
 from kubernetes import client, config, dynamic, informer, watch
 from kubernetes.leaderelection import electionconfig, leaderelection
 from kubernetes.leaderelection.resourcelock.leaselock import LeaseLock
+from kubernetes.stream import stream
 
 NAMESPACE = "walk-python"
 # Nothing here takes that long; whatever does is stuck.
@@ -28,6 +29,7 @@ def main():
         an_object_that_is_wrong_is_refused_with_its_field,
         a_job_runs_to_its_end_under_a_watch,
         its_pods_have_logs,
+        programs_run_beside_a_container,
         each_kind_of_patch_does_what_it_does,
         appliers_conflict_and_one_can_insist,
         lists_can_be_selected_and_come_in_pages,
@@ -119,6 +121,41 @@ def its_pods_have_logs():
     follower = watch.Watch()
     lines = follower.stream(core.read_namespaced_pod_log, pods[0].metadata.name, NAMESPACE)
     same(len(list(lines)), 1)
+
+
+def programs_run_beside_a_container():
+    container = {"name": "main", "image": "unused", "command": ["sleep", "1000"]}
+    spec = {"containers": [container], "terminationGracePeriodSeconds": 0}
+    core.create_namespaced_pod(NAMESPACE, {"metadata": {"name": "visited"}, "spec": spec})
+    for event in follow(core.list_namespaced_pod, "metadata.name=visited", "0"):
+        if event["object"].status.phase == "Running":
+            break
+
+    def run(script, **more):
+        more = {"stdin": False, "stdout": True, "stderr": True, "tty": False, **more}
+        call = core.connect_get_namespaced_pod_exec
+        return stream(call, "visited", NAMESPACE, command=["sh", "-c", script], **more)
+
+    same(run("echo out; echo err >&2", stderr=False), "out\n")
+    visit = run("while read l; do echo got $l; done", stdin=True, _preload_content=False)
+    visit.write_stdin("one\ntwo\n")
+    same([visit.readline_stdout(PATIENCE_SECONDS) for _ in range(2)], ["got one", "got two"])
+    assert visit.is_open()
+    visit.close()
+    visit = run("echo last >&2; exit 7", _preload_content=False)
+    visit.run_forever(PATIENCE_SECONDS)
+    same((visit.read_stderr(), visit.returncode), ("last\n", 7))
+    visit = run("stty size; exec cat", stdin=True, tty=True, _preload_content=False)
+    assert visit.readline_stdout(PATIENCE_SECONDS), "a size"
+    visit.close()
+    try:
+        run("true", container="none")
+    except client.ApiException as error:
+        # The client tells refusals of this kind in words only.
+        assert "container none is not valid for pod visited" in error.reason, error
+    else:
+        raise AssertionError("there is no such container")
+    core.delete_namespaced_pod("visited", NAMESPACE)
 
 
 def each_kind_of_patch_does_what_it_does():

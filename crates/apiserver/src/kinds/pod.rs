@@ -52,8 +52,10 @@ impl Kind for Pods {
     ];
 
     const PARTS: &'static [PartOf] = &[
+        ("attach", "PodAttachOptions", &["create", "get"]),
         ("binding", "Binding", &["create"]),
         ("eviction", "Eviction", &["create"]),
+        ("exec", "PodExecOptions", &["create", "get"]),
         ("log", "Pod", &["get"]),
     ];
 

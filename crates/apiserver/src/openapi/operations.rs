@@ -23,6 +23,9 @@ const LISTED: &[&str] = &["application/json", "application/json;stream=watch", "
 /// The media types of logs.
 const LOGGED: &[&str] = &["text/plain"];
 
+/// The media types of what takes a connection over.
+const CONNECTED: &[&str] = &["*/*"];
+
 /// The media types of patches.
 pub(super) const PATCHED: &[&str] = &[
     "application/apply-patch+yaml",
@@ -191,15 +194,23 @@ impl Operation<'_> {
     /// As `x-kubernetes-action` calls it.
     fn action(&self) -> &str {
         match self.verb {
+            _ if self.is_visit() => "connect",
             "create" => "post",
             "update" => "put",
             other => other,
         }
     }
 
+    /// Whether the connection goes on with something else than HTTP.
+    fn is_visit(&self) -> bool {
+        matches!(self.resource.part, Some("exec" | "attach"))
+    }
+
     fn parameters(&self, is_named: bool) -> Vec<Parameter> {
         let mut found = match (self.resource.part, self.verb) {
             (Some("log"), _) => parameters::LOG.to_vec(),
+            (Some("exec"), _) => [parameters::COMMAND, parameters::VISIT].concat(),
+            (Some("attach"), _) => parameters::VISIT.to_vec(),
             (_, "list") => parameters::LIST.to_vec(),
             (_, "create" | "update") => parameters::WRITE.to_vec(),
             (_, "patch") => [parameters::WRITE, parameters::PATCH].concat(),
@@ -217,7 +228,9 @@ impl Operation<'_> {
         if self.resource.is_namespaced {
             found.push(parameters::NAMESPACE);
         }
-        found.push(parameters::PRETTY);
+        if !self.is_visit() {
+            found.push(parameters::PRETTY);
+        }
         found.sort();
         found
     }
@@ -236,6 +249,10 @@ impl Operation<'_> {
             };
         };
         let whole = self.whole_kind();
+        if self.is_visit() {
+            let method = self.method().to_uppercase();
+            return format!("connect {method} requests to {part} of {whole}");
+        }
         match self.verb {
             "create" => format!("create {part} of {}{whole}", article(whole)),
             "update" => format!("replace {part} of the specified {whole}"),
@@ -256,6 +273,9 @@ impl Operation<'_> {
         let scope = if self.resource.is_namespaced { "Namespaced" } else { "" };
         let part = self.resource.part.map(self::title).unwrap_or_default();
         let kind = self.whole_kind();
+        if self.is_visit() {
+            return format!("connect{title}{}{scope}{kind}{part}", self::title(self.method()));
+        }
         match self.verb {
             "list" => format!("list{title}{scope}{kind}"),
             "create" => format!("create{title}{scope}{kind}{part}"),
@@ -300,6 +320,7 @@ impl Operation<'_> {
     fn body(&self) -> Option<Value> {
         let any = |of: &str| json!({"*/*": {"schema": refers(of)}});
         match self.verb {
+            _ if self.is_visit() => None,
             "create" | "update" => {
                 Some(json!({"content": any(&self.body_type()), "required": true}))
             }
@@ -321,6 +342,7 @@ impl Operation<'_> {
         let status = refers(&format!("{META}Status"));
         match (self.resource.part, self.verb) {
             (Some("log"), _) => responses(&[200], &json!({"type": "string"}), LOGGED),
+            _ if self.is_visit() => responses(&[200], &json!({"type": "string"}), CONNECTED),
             (_, "list") => responses(&[200], &refers(&self.list_type()), LISTED),
             (_, "create") => responses(&[200, 201, 202], &own, ANSWERED),
             (_, "update" | "patch") => responses(&[200, 201], &own, ANSWERED),

@@ -136,3 +136,16 @@ pub(super) const LOG: &[Parameter] = &[
     query("tailLines", "integer", "How many lines from the end."),
     query("timestamps", "boolean", "Whether each line begins with its time."),
 ];
+
+/// Of what is run beside a container.
+pub(super) const COMMAND: &[Parameter] =
+    &[query("command", "string", "The program, and each of its arguments. No shell is run.")];
+
+/// Of visits to containers.
+pub(super) const VISIT: &[Parameter] = &[
+    query("container", "string", "Which container, if the Pod has several."),
+    query("stderr", "boolean", "Whether the standard error is to be read."),
+    query("stdin", "boolean", "Whether something is to be written to the standard input."),
+    query("stdout", "boolean", "Whether the standard output is to be read."),
+    query("tty", "boolean", "Whether there is to be a terminal."),
+];

@@ -37,9 +37,13 @@ use crate::request::target::{Resource, Target, Verb};
 use crate::request::write_options::WriteOptions;
 use crate::review::Review;
 use crate::status::Status;
+use crate::stream::{self, Conversation, Patience, Takeover};
 use crate::verb::apply::ApplyPatch;
 use crate::verb::list::Listed;
 use crate::verb::{Change, Which, patch_failed};
+
+/// How often somebody in a container hears from the server. kubectl gives up after a minute without.
+const SIGN_OF_LIFE: std::time::Duration = std::time::Duration::from_secs(10);
 
 /// How long a description may be kept under its hash.
 const YEAR: std::time::Duration = std::time::Duration::from_secs(365 * 24 * 60 * 60);
@@ -51,6 +55,7 @@ pub(super) struct Call<'r> {
     headers: &'r HeaderMap,
     path: &'r str,
     peer: Option<&'r Peer>,
+    takeover: Option<&'r Takeover>,
     identity: &'r Identity,
     query: Query,
     target: Target<'r>,
@@ -80,7 +85,8 @@ impl<'r> Call<'r> {
         };
         let (method, headers) = (&parts.method, &parts.headers);
         let peer = parts.extensions.get::<Peer>();
-        Ok(Call { server, method, headers, path, peer, identity, query, target, verb })
+        let takeover = parts.extensions.get::<Takeover>();
+        Ok(Call { server, method, headers, path, peer, takeover, identity, query, target, verb })
     }
 
     /// Whose places it takes.
@@ -112,7 +118,8 @@ impl<'r> Call<'r> {
         if let Some(verb) = self.verb {
             labels.group = names.group;
             labels.resource = names.plural;
-            labels.verb = verb.as_str();
+            // As Kubernetes counts it, whatever the method.
+            labels.verb = if self.is_visit() { "connect" } else { verb.as_str() };
         }
     }
 
@@ -214,7 +221,16 @@ impl<'r> Call<'r> {
     pub(super) fn is_long_running(&self) -> bool {
         let is_log =
             matches!(&self.target, Target::Resource(found) if found.subresource == Some("log"));
-        self.verb == Some(Verb::Watch) || is_log
+        self.verb == Some(Verb::Watch) || is_log || self.is_visit()
+    }
+
+    /// Whether it is to take its connection over.
+    fn is_visit(&self) -> bool {
+        let part = match &self.target {
+            Target::Resource(found) => found.subresource,
+            _ => None,
+        };
+        matches!(part, Some("exec" | "attach")) && *self.method != Method::DELETE
     }
 
     /// Whether there is something to be read.
@@ -406,6 +422,9 @@ impl<'r> Call<'r> {
                 let guard = self.long_running()?;
                 self.server.api.log(namespace, name, &self.query, guard)
             }
+            ("exec" | "attach", Verb::Get | Verb::Create) => {
+                self.visit(namespace, name, subresource == "exec")
+            }
             ("binding", Verb::Create) => self.bind(namespace, Some(name), body).await,
             ("eviction", Verb::Create) => {
                 let format = self.format()?;
@@ -414,6 +433,34 @@ impl<'r> Call<'r> {
             }
             _ => Err(Status::method_not_allowed()),
         }
+    }
+
+    /// Goes on with a visit to a container instead of HTTP. What is wrong is said before it is looked at
+    /// how the client wants to go on: who has been refused one way tries another, and is to learn why.
+    fn visit(&self, namespace: &str, name: &str, is_exec: bool) -> Result<Response<Body>, Status> {
+        // A GET can run something, too: whoever may only read may not.
+        self.authorize_as(Some(Verb::Create), None)?;
+        let server = self.server;
+        let consoles = server.consoles.get().map(|consoles| &**consoles);
+        let visited = server.api.visited(namespace, name, &self.query, is_exec, consoles);
+        let (options, console) = visited?;
+        let running = self.long_running()?;
+        let place = server.visits.clone().try_acquire_owned().map_err(|_| {
+            let most = server.limits.visits;
+            let why = format!("{most} visits to containers are under way, please try again later");
+            Status::too_many_requests(why, 1)
+        })?;
+        let agreed = stream::negotiate(self.headers)?;
+        let Some(takeover) = self.takeover else {
+            return Err(Status::bad_request("Upgrade request required, over HTTP/1.1"));
+        };
+        let patience =
+            Patience { idle_time: server.limits.visit_idle_time, sign_of_life: SIGN_OF_LIFE };
+        let conversation = Conversation::new(&agreed, console, options, patience);
+        let drained = server.api.drained();
+        takeover.hold((running, place));
+        takeover.go_on(move |connection| conversation.run(connection, drained));
+        Ok(stream::accept(&agreed))
     }
 
     async fn bind(

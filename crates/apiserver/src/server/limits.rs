@@ -22,6 +22,12 @@ pub struct Limits {
     /// thousand are some 50 MB. A connection may have as many as are left for all others, so that
     /// with 512 connections each can have 19. Those of this process are not limited.
     pub long_running: usize,
+    /// Visits to containers at once. Each has a connection of its own, of which there are 512, three
+    /// pipes and two processes: 128 are as many as a machine bears beside its Pods, and leave three
+    /// quarters of the connections to others.
+    pub visits: usize,
+    /// How long nothing may be said in a visit: as by a kubelet.
+    pub visit_idle_time: Duration,
     /// How long a request may take that is no watch: as in kube-apiserver.
     pub request_time: Duration,
     /// The largest body of a request: as in kube-apiserver, and what the store takes.
@@ -36,6 +42,8 @@ impl Default for Limits {
             queue_time: Duration::from_secs(15),
             stall_time: Duration::from_secs(5),
             long_running: 10_000,
+            visits: 128,
+            visit_idle_time: Duration::from_secs(4 * 60 * 60),
             request_time: Duration::from_secs(60),
             body_bytes: 3 * 1024 * 1024,
         }

@@ -46,6 +46,8 @@ fn few() -> Limits {
         long_running: 1,
         request_time: Duration::from_secs(60),
         body_bytes: 100,
+        visits: 2,
+        visit_idle_time: Duration::from_secs(3600),
     }
 }
 

@@ -13,23 +13,28 @@
 
 use super::{Limits, tls};
 use crate::access::{Acquaintance, Peer};
+use crate::stream::{Afterwards, Takeover};
 use hyper::body::{Body, Incoming};
+use hyper::rt::bounds::Http2ServerConnExec;
 use hyper::server::conn::{http1, http2};
+use hyper::service::HttpService;
 use hyper::{Request, Response};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use hyper_util::server::graceful::GracefulConnection;
 use hyper_util::service::TowerToHyperService;
 use socket2::{SockRef, TcpKeepalive};
 use std::error::Error;
 use std::net::SocketAddr;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
 use tower_service::Service;
+
+type Stream = TokioIo<TlsStream<TcpStream>>;
 
 /// What all connections of a listener have in common.
 pub(super) struct Connections {
@@ -95,7 +100,9 @@ impl Connections {
             peer: Peer::Remote { address, certificate: tls::peer(session) },
             acquaintance: acquaintance.clone(),
             is_heard: is_heard.clone(),
+            afterwards: (!is_http2).then(Afterwards::default),
         };
+        let afterwards = attended.afterwards.clone();
         let known = Known { is_heard: &is_heard, acquaintance: &acquaintance };
         // The handshake has settled the version, so that nothing has to be read to find it out.
         let stream = TokioIo::new(stream);
@@ -103,21 +110,24 @@ impl Connections {
             let connection = self.http2.serve_connection(stream, attended);
             self.see_through(connection, known, ending).await
         } else {
-            let connection = self.http1.serve_connection(stream, attended);
+            let connection = self.http1.serve_connection(stream, attended).with_upgrades();
             self.see_through(connection, known, ending).await
         };
         if let Err(error) = ended {
-            tracing::debug!(%address, %error, "the connection ended early");
+            return tracing::debug!(%address, %error, "the connection ended early");
+        }
+        if let Some(afterwards) = afterwards {
+            afterwards.run().await;
         }
     }
 
     /// Sees a connection through to its end.
-    async fn see_through<C: GracefulConnection>(
+    async fn see_through<C: Graceful>(
         &self,
         connection: C,
         known: Known<'_>,
         mut ending: watch::Receiver<bool>,
-    ) -> Result<(), C::Error> {
+    ) -> hyper::Result<()> {
         let mut connection = pin!(connection);
         let mut introduction = pin!(sleep(self.limits.first_request_time));
         // How often its time has run out: first it may finish what it has begun, then it goes.
@@ -163,6 +173,37 @@ impl Connections {
     }
 }
 
+/// A connection that can be told to end.
+trait Graceful: Future<Output = hyper::Result<()>> {
+    /// Lets it finish what is under way, and nothing more.
+    fn graceful_shutdown(self: Pin<&mut Self>);
+}
+
+impl<S, B> Graceful for http1::UpgradeableConnection<Stream, Attended<S>>
+where
+    Attended<S>: HttpService<Incoming, ResBody = B>,
+    <Attended<S> as HttpService<Incoming>>::Error: Into<Box<dyn Error + Send + Sync>>,
+    B: Body + 'static,
+    B::Error: Into<Box<dyn Error + Send + Sync>>,
+{
+    fn graceful_shutdown(self: Pin<&mut Self>) {
+        self.graceful_shutdown();
+    }
+}
+
+impl<S, B> Graceful for http2::Connection<Stream, Attended<S>, TokioExecutor>
+where
+    Attended<S>: HttpService<Incoming, ResBody = B>,
+    <Attended<S> as HttpService<Incoming>>::Error: Into<Box<dyn Error + Send + Sync>>,
+    B: Body + 'static,
+    B::Error: Into<Box<dyn Error + Send + Sync>>,
+    TokioExecutor: Http2ServerConnExec<<Attended<S> as HttpService<Incoming>>::Future, B>,
+{
+    fn graceful_shutdown(self: Pin<&mut Self>) {
+        self.graceful_shutdown();
+    }
+}
+
 /// What is known of the other end.
 #[derive(Clone, Copy)]
 struct Known<'c> {
@@ -179,6 +220,8 @@ struct Attended<S> {
     acquaintance: Acquaintance,
     /// Whether there has been a request.
     is_heard: Arc<AtomicBool>,
+    /// What goes on after HTTP, where something can.
+    afterwards: Option<Afterwards>,
 }
 
 impl<S> hyper::service::Service<Request<Incoming>> for Attended<S>
@@ -193,6 +236,10 @@ where
         self.is_heard.store(true, Ordering::Relaxed);
         request.extensions_mut().insert(self.peer.clone());
         request.extensions_mut().insert(self.acquaintance.clone());
+        if let Some(afterwards) = &self.afterwards {
+            let upgrade = hyper::upgrade::on(&mut request);
+            request.extensions_mut().insert(Takeover::new(upgrade, afterwards.clone()));
+        }
         self.service.call(request)
     }
 }

@@ -1,6 +1,6 @@
-//! Carries what a container writes from its pipes to its log. It holds a line of each stream and
+//! Carries what a container writes from its pipes to its log, and to those who are attached. It holds a line of each stream and
 //! what one read gives, whatever the container writes: a container that writes faster than the
-//! disk waits.
+//! disk, or than somebody who is attached, waits.
 //!
 //! # Guarantees
 //!
@@ -8,19 +8,18 @@
 //!   late it is read and whoever else holds its outputs.
 
 use std::io;
-use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use rustix::io::Errno;
-use tokio::net::unix::pipe::Receiver;
-use tokio::sync::oneshot;
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use super::line::Cutter;
 use super::writer::Writer;
 use crate::clock::Clock;
-use crate::runtime::Output;
+use crate::console::Listeners;
+use crate::inlet::{Found, Inlet};
+use crate::session::piece;
 
 /// What one read takes. Empty lines grow to 45 times their size in the log: 720 KiB at most.
 const READ_BYTES: usize = 16 << 10;
@@ -28,50 +27,46 @@ const READ_BYTES: usize = 16 << 10;
 /// How long output may come after its container has ended, from what it has left behind.
 const LINGER: Duration = Duration::from_millis(250);
 
-/// The ends of a container's pipes: those it writes to, and those that are read here.
-pub(crate) fn pipes() -> io::Result<(Output, Inlets)> {
-    let (stdout, out) = pipe()?;
-    let (stderr, err) = pipe()?;
-    Ok((Output { stdout, stderr }, Inlets { out, err }))
-}
-
-/// The ends that are read.
+/// What is read of a container, and who listens.
 #[derive(Debug)]
 pub(crate) struct Inlets {
-    out: OwnedFd,
-    err: OwnedFd,
+    out: Inlet,
+    /// None if both outputs are one.
+    err: Option<Inlet>,
+    listeners: Listeners,
 }
 
-fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
-    let (read, write) = io::pipe()?;
-    // Only this end: the container's own is an ordinary one.
-    rustix::io::ioctl_fionbio(&read, true)?;
-    Ok((write.into(), read.into()))
+impl Inlets {
+    pub(crate) fn new(out: Inlet, err: Option<Inlet>, listeners: Listeners) -> Self {
+        Inlets { out, err, listeners }
+    }
 }
 
 /// The pump of a run.
 #[derive(Debug)]
 pub(crate) struct Pump {
     task: JoinHandle<()>,
-    ended: oneshot::Sender<()>,
+    ended: watch::Sender<bool>,
 }
 
 impl Pump {
-    pub(crate) fn start(inlets: Inlets, writer: Writer, clock: Clock) -> io::Result<Self> {
+    pub(crate) fn start(inlets: Inlets, writer: Writer, clock: Clock) -> Self {
+        let (ended, end) = watch::channel(false);
         let streams = Streams {
-            out: Stream::new(inlets.out, false)?,
-            err: Stream::new(inlets.err, true)?,
+            out: Stream { inlet: Some(inlets.out), cutter: Cutter::new(false) },
+            err: Stream { inlet: inlets.err, cutter: Cutter::new(true) },
             writer: Some(writer),
             clock,
+            listeners: inlets.listeners,
+            ended: end.clone(),
         };
-        let (ended, end) = oneshot::channel();
-        Ok(Pump { task: tokio::spawn(streams.run(end)), ended })
+        Pump { task: tokio::spawn(streams.run(end)), ended }
     }
 
     /// The container has ended: waits until all that it wrote is in the log. Others who still hold
     /// its outputs are listened to for a moment more.
     pub(crate) async fn finish(self) {
-        let _ = self.ended.send(());
+        self.ended.send_replace(true);
         if let Err(error) = self.task.await {
             tracing::error!(%error, "output of a container is lost");
         }
@@ -85,34 +80,35 @@ struct Streams {
     /// Where lines go; none while they are being written.
     writer: Option<Writer>,
     clock: Clock,
+    /// Those who are attached.
+    listeners: Listeners,
+    /// Whether the container has ended.
+    ended: watch::Receiver<bool>,
+}
+
+impl Drop for Streams {
+    fn drop(&mut self) {
+        self.listeners.close();
+    }
 }
 
 /// One output of a container.
 struct Stream {
-    receiver: Receiver,
+    /// None once there is nothing more to be read.
+    inlet: Option<Inlet>,
     cutter: Cutter,
-    is_open: bool,
-}
-
-/// What a read has found.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Found {
-    Bytes(usize),
-    /// Nothing yet.
-    Nothing,
-    End,
 }
 
 impl Streams {
-    async fn run(mut self, mut ended: oneshot::Receiver<()>) {
+    async fn run(mut self, mut ended: watch::Receiver<bool>) {
         let mut is_awaited = true;
         while self.is_open() {
             let Streams { out, err, .. } = &self;
             let is_stderr = tokio::select! {
-                ready = out.receiver.readable(), if out.is_open => ready.map(|()| false),
-                ready = err.receiver.readable(), if err.is_open => ready.map(|()| true),
-                told = &mut ended, if is_awaited => match told {
-                    Ok(()) => break,
+                ready = out.ready() => ready.map(|()| false),
+                ready = err.ready() => ready.map(|()| true),
+                told = ended.wait_for(|has_ended| *has_ended), if is_awaited => match told {
+                    Ok(_) => break,
                     // Nobody will say when the container ends; its outputs do.
                     Err(_) => {
                         is_awaited = false;
@@ -122,7 +118,7 @@ impl Streams {
             };
             // Without events there is nothing to wait for: what is there is read below.
             let Ok(is_stderr) = is_stderr else { break };
-            self.take(is_stderr, Stream::read_ready).await;
+            self.take(is_stderr, Inlet::read_ready).await;
             // A container that never stops writing leaves the others their turn.
             tokio::task::consume_budget().await;
         }
@@ -136,8 +132,8 @@ impl Streams {
         for is_stderr in [false, true] {
             let mut left = self.stream(is_stderr).waiting_bytes();
             // And once more, to see whether anybody holds it.
-            while self.stream(is_stderr).is_open {
-                match self.take(is_stderr, Stream::read_now).await {
+            while self.stream(is_stderr).is_open() {
+                match self.take(is_stderr, Inlet::read_now).await {
                     Found::Bytes(read) if left > 0 => left = left.saturating_sub(read),
                     Found::Bytes(_) | Found::Nothing | Found::End => break,
                 }
@@ -153,16 +149,16 @@ impl Streams {
             let is_stderr = tokio::select! {
                 biased;
                 () = tokio::time::sleep_until(until) => break,
-                ready = out.receiver.readable(), if out.is_open => ready.map(|()| false),
-                ready = err.receiver.readable(), if err.is_open => ready.map(|()| true),
+                ready = out.ready() => ready.map(|()| false),
+                ready = err.ready() => ready.map(|()| true),
             };
             let Ok(is_stderr) = is_stderr else { break };
-            self.take(is_stderr, Stream::read_ready).await;
+            self.take(is_stderr, Inlet::read_ready).await;
             tokio::task::consume_budget().await;
         }
         for is_stderr in [false, true] {
-            if self.stream(is_stderr).is_open {
-                self.take(is_stderr, Stream::read_now).await;
+            if self.stream(is_stderr).is_open() {
+                self.take(is_stderr, Inlet::read_now).await;
             }
         }
         let cut: usize = [&self.out, &self.err].map(Stream::waiting_bytes).into_iter().sum();
@@ -181,24 +177,33 @@ impl Streams {
     }
 
     /// Takes what one read gives.
-    async fn take(&mut self, is_stderr: bool, read: fn(&Stream, &mut [u8]) -> Found) -> Found {
+    async fn take(&mut self, is_stderr: bool, read: fn(&Inlet, &mut [u8]) -> Found) -> Found {
         let now = self.clock.now();
         let stream = if is_stderr { &mut self.err } else { &mut self.out };
+        let Some(inlet) = &stream.inlet else { return Found::End };
         let mut lines = Vec::new();
-        let found = {
+        let (found, heard) = {
             let mut buffer = [0; READ_BYTES];
-            let found = read(stream, &mut buffer);
+            let found = read(inlet, &mut buffer);
+            let mut heard = None;
             match found {
-                Found::Bytes(bytes) => stream.cutter.take(&buffer[..bytes], now, &mut lines),
+                Found::Bytes(bytes) => {
+                    stream.cutter.take(&buffer[..bytes], now, &mut lines);
+                    let is_wanted = self.listeners.want(is_stderr);
+                    heard = is_wanted.then(|| piece(is_stderr, &buffer[..bytes]));
+                }
                 Found::Nothing => {}
                 Found::End => {
-                    stream.is_open = false;
+                    stream.inlet = None;
                     stream.cutter.end(now, &mut lines);
                 }
             }
-            found
+            (found, heard)
         };
         self.write(lines).await;
+        if let Some(piece) = heard {
+            self.listeners.give(&piece, &self.ended).await;
+        }
         found
     }
 
@@ -216,7 +221,7 @@ impl Streams {
     }
 
     fn is_open(&self) -> bool {
-        self.out.is_open || self.err.is_open
+        self.out.is_open() || self.err.is_open()
     }
 
     fn stream(&self, is_stderr: bool) -> &Stream {
@@ -225,37 +230,19 @@ impl Streams {
 }
 
 impl Stream {
-    fn new(inlet: OwnedFd, is_stderr: bool) -> io::Result<Self> {
-        let receiver = Receiver::from_owned_fd(inlet)?;
-        Ok(Stream { receiver, cutter: Cutter::new(is_stderr), is_open: true })
+    fn is_open(&self) -> bool {
+        self.inlet.is_some()
     }
 
-    /// Reads after an event said that something is there.
-    fn read_ready(&self, buffer: &mut [u8]) -> Found {
-        match self.receiver.try_read(buffer) {
-            Ok(0) => Found::End,
-            Ok(read) => Found::Bytes(read),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Found::Nothing,
-            Err(_) => Found::End,
+    async fn ready(&self) -> io::Result<()> {
+        match &self.inlet {
+            Some(inlet) => inlet.ready().await,
+            None => std::future::pending().await,
         }
     }
 
-    /// Reads whatever is there, also if the event that says so has not come yet.
-    fn read_now(&self, buffer: &mut [u8]) -> Found {
-        loop {
-            return match rustix::io::read(&self.receiver, &mut *buffer) {
-                Ok(0) => Found::End,
-                Ok(read) => Found::Bytes(read),
-                Err(Errno::INTR) => continue,
-                Err(Errno::AGAIN) => Found::Nothing,
-                Err(_) => Found::End,
-            };
-        }
-    }
-
-    /// How much is in the pipe.
+    /// How much is to be read.
     fn waiting_bytes(&self) -> usize {
-        let waiting = rustix::io::ioctl_fionread(&self.receiver).unwrap_or(0);
-        if self.is_open { usize::try_from(waiting).unwrap_or(usize::MAX) } else { 0 }
+        self.inlet.as_ref().map_or(0, Inlet::waiting_bytes)
     }
 }

@@ -7,7 +7,8 @@ use futures_util::StreamExt;
 use serde_json::json;
 
 use super::*;
-use crate::runtime::Output;
+use crate::console::Console;
+use crate::runtime::Stdio;
 
 fn pod() -> Pod {
     serde_json::from_value(json!({
@@ -36,11 +37,17 @@ async fn read(logs: &Logs, options: LogOptions) -> String {
     String::from_utf8(pieces.concat()).expect("text")
 }
 
+/// What a container without input is started with, and what is read of it.
+fn pipes() -> (Stdio, Inlets) {
+    let (stdio, inlets, _) = Console::open(&Default::default(), None).expect("pipes");
+    (stdio, inlets)
+}
+
 /// A container that writes this to its outputs and ends.
 async fn write(logs: &Logs, run: u32, stdout: &str, stderr: &str) {
-    let (output, inlets) = pipes().expect("pipes");
+    let (output, inlets) = pipes();
     let writer = logs.begin(&PodRef::of(&pod()), "main", run);
-    let pump = Pump::start(inlets, writer, logs.clock().clone()).expect("a pump");
+    let pump = Pump::start(inlets, writer, logs.clock().clone());
     let put = |fd: OwnedFd, text: &str| {
         let (mut file, text) = (fs::File::from(fd), text.to_owned());
         tokio::task::spawn_blocking(move || file.write_all(text.as_bytes()).expect("heard"))
@@ -150,9 +157,9 @@ async fn a_reader_follows_across_parts_and_misses_nothing_that_is_kept() {
     let rotation = LogRotation { part_bytes: 20_000, parts: 1_000 };
     let logs = logs(folder.path(), rotation);
     let text: String = (0..20_000).map(|i| format!("line {i}\n")).collect();
-    let (output, inlets) = pipes().expect("pipes");
+    let (output, inlets) = pipes();
     let writer = logs.begin(&PodRef::of(&pod()), "main", 0);
-    let pump = Pump::start(inlets, writer, logs.clock().clone()).expect("a pump");
+    let pump = Pump::start(inlets, writer, logs.clock().clone());
     let follow = LogOptions { follow: true, ..of_main() };
     let reading = logs.open(&pod(), &follow).expect("it runs").collect::<Vec<Bytes>>();
     let reading = tokio::spawn(reading);
@@ -179,9 +186,9 @@ async fn output_without_end_takes_the_room_of_its_parts_and_leaves_others_theirs
     let folder = tempfile::tempdir().expect("a folder");
     let rotation = LogRotation { part_bytes: 1 << 20, parts: 3 };
     let logs = logs(folder.path(), rotation);
-    let (output, inlets) = pipes().expect("pipes");
+    let (output, inlets) = pipes();
     let writer = logs.begin(&PodRef::of(&pod()), "loud", 0);
-    let pump = Pump::start(inlets, writer, logs.clock().clone()).expect("a pump");
+    let pump = Pump::start(inlets, writer, logs.clock().clone());
     let loud = tokio::task::spawn_blocking(move || {
         let mut file = fs::File::from(output.stdout);
         let block = format!("{}\n", "x".repeat(1023)).repeat(1024);
@@ -203,11 +210,11 @@ async fn output_without_end_takes_the_room_of_its_parts_and_leaves_others_theirs
 }
 
 /// A pump whose container has written this and ended, while another process holds its outputs.
-fn held(logs: &Logs, container: &str, text: &str) -> (Pump, Output) {
-    let (output, inlets) = pipes().expect("pipes");
+fn held(logs: &Logs, container: &str, text: &str) -> (Pump, Stdio) {
+    let (output, inlets) = pipes();
     rustix::io::write(&output.stdout, text.as_bytes()).expect("there is room for it");
     let writer = logs.begin(&PodRef::of(&pod()), container, 0);
-    let pump = Pump::start(inlets, writer, logs.clock().clone()).expect("a pump");
+    let pump = Pump::start(inlets, writer, logs.clock().clone());
     (pump, output)
 }
 

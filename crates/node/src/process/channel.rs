@@ -17,8 +17,8 @@ use rustix::net::{
 /// that several fit; arguments and environment may have 2 MB.
 const PACKET_BYTES: usize = 32 * 1024;
 
-/// The most descriptors with a packet: two outputs and a long message.
-const DESCRIPTORS: usize = 3;
+/// The most descriptors with a packet: two outputs, an input and a long message.
+const DESCRIPTORS: usize = 4;
 
 const INLINE: u8 = 0;
 const IN_FILE: u8 = 1;

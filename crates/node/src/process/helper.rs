@@ -209,13 +209,13 @@ impl Helper {
                 );
             }
             Request::Start { sandbox, run, launch, mounts } => {
-                let started = outputs(fds)
-                    .and_then(|outputs| self.start(sandbox, run, launch, &mounts, outputs));
+                let started = streams(fds, launch.has_stdin)
+                    .and_then(|streams| self.start(sandbox, run, launch, &mounts, streams));
                 self.settle(run, started);
             }
             Request::Exec { container, run, launch } => {
-                let started =
-                    outputs(fds).and_then(|outputs| self.exec(container, run, launch, outputs));
+                let started = streams(fds, launch.has_stdin)
+                    .and_then(|streams| self.exec(container, run, launch, streams));
                 self.settle(run, started);
             }
             Request::Signal { run, signal } => {
@@ -250,7 +250,7 @@ impl Helper {
         run: u64,
         mut launch: Launch,
         mounts: &[Mount],
-        [stdout, stderr]: [OwnedFd; 2],
+        streams: Streams,
     ) -> Result<Run, Failure> {
         let isolated = self.found.isolation != Isolation::None;
         self.enter(id)?;
@@ -264,8 +264,9 @@ impl Helper {
             run,
             launch: &launch,
             reach,
-            stdout,
-            stderr,
+            stdin: streams.stdin,
+            stdout: streams.stdout,
+            stderr: streams.stderr,
             group: group.clone(),
             descriptors: self.descriptors,
             view: if isolated {
@@ -371,7 +372,7 @@ impl Helper {
         container: u64,
         run: u64,
         mut launch: Launch,
-        [stdout, stderr]: [OwnedFd; 2],
+        streams: Streams,
     ) -> Result<Run, Failure> {
         let Some(beside) = self.runs.get(&container) else {
             return Err(Failure::cannot_run("the container has ended"));
@@ -400,13 +401,14 @@ impl Helper {
         if beside.group.is_none() {
             self.sandboxes[&sandbox].limit_processes(&mut launch);
         }
-        let reach = if self.found.own_processes { Reach::Group } else { Reach::Descendants };
+        let reach = if self.found.own_processes { Reach::Session } else { Reach::Descendants };
         let task = Task {
             run,
             launch: &launch,
             reach,
-            stdout,
-            stderr,
+            stdin: streams.stdin,
+            stdout: streams.stdout,
+            stderr: streams.stderr,
             group: beside.group.clone(),
             descriptors: self.descriptors,
             view: View::Of { namespaces },
@@ -517,11 +519,25 @@ fn fork_into(first: Pid, told: &SharedNumber, namespaces: libc::c_int) -> io::Re
     }
 }
 
-fn outputs(fds: Vec<OwnedFd>) -> Result<[OwnedFd; 2], Failure> {
-    fds.try_into().map_err(|_| {
+/// What came with a request.
+struct Streams {
+    stdin: Option<OwnedFd>,
+    stdout: OwnedFd,
+    stderr: OwnedFd,
+}
+
+fn streams(fds: Vec<OwnedFd>, has_stdin: bool) -> Result<Streams, Failure> {
+    let mut fds = fds.into_iter();
+    match (fds.next(), fds.next(), fds.next()) {
+        (Some(stdout), Some(stderr), stdin) if stdin.is_some() == has_stdin => {
+            Ok(Streams { stdin, stdout, stderr })
+        }
         // The kernel leaves descriptors out if this process may not have more.
-        Failure::machine("receiving the outputs", &io::Error::from_raw_os_error(libc::EMFILE))
-    })
+        _ => {
+            let error = io::Error::from_raw_os_error(libc::EMFILE);
+            Err(Failure::machine("receiving the input and the outputs", &error))
+        }
+    }
 }
 
 /// The first process of a pid namespace that containers share: takes in who loses a parent.

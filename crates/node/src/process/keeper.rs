@@ -24,8 +24,8 @@ use super::tree::{self, Patience};
 use super::wire::{Failure, Launch, Report, Wire};
 use crate::runtime::Mount;
 
-/// How long is waited for the processes of a group that was killed.
-const GROUP_TIME: Duration = Duration::from_secs(10);
+/// How long is waited for the processes of a session that was killed.
+const SESSION_TIME: Duration = Duration::from_secs(10);
 
 /// How a keeper knows who belongs to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,9 +34,9 @@ pub(super) enum Reach {
     Namespace,
     /// Everybody who descends from it.
     Descendants,
-    /// The process group of a program that runs beside a container, in whose pid namespace the
-    /// keeper is not. Who leaves the group ends with the container.
-    Group,
+    /// The session of a program that runs beside a container, in whose pid namespace the keeper is
+    /// not. Who leaves the session ends with the container.
+    Session,
 }
 
 /// What a keeper is to do.
@@ -45,6 +45,8 @@ pub(super) struct Task<'a> {
     pub(super) run: u64,
     pub(super) launch: &'a Launch,
     pub(super) reach: Reach,
+    /// What it reads; nothing if there is none.
+    pub(super) stdin: Option<OwnedFd>,
     pub(super) stdout: OwnedFd,
     pub(super) stderr: OwnedFd,
     /// The control group.
@@ -94,7 +96,7 @@ pub(super) fn signal(keeper: Pid, reach: Reach, signal: i32) {
 pub(super) fn keep(task: Task<'_>) -> ! {
     sys::set_death_signal(match task.reach {
         Reach::Namespace => libc::SIGKILL,
-        Reach::Descendants | Reach::Group => helper_ended(),
+        Reach::Descendants | Reach::Session => helper_ended(),
     });
     let (run, reach) = (task.run, task.reach);
     match start(task) {
@@ -106,8 +108,8 @@ pub(super) fn keep(task: Task<'_>) -> ! {
                 // The kernel does it, at the end of the keeper.
                 Reach::Namespace => {}
                 Reach::Descendants => tree::end_descendants(&HashSet::new()),
-                Reach::Group => {
-                    processes.iter().for_each(|processes| end_group(first, processes.as_fd()));
+                Reach::Session => {
+                    processes.iter().for_each(|processes| end_session(first, processes.as_fd()));
                 }
             }
             exited.iter().for_each(report);
@@ -117,16 +119,23 @@ pub(super) fn keep(task: Task<'_>) -> ! {
     sys::exit(0)
 }
 
-/// Ends who is left of a process group, and waits until nobody of it lives. Those who have ended
-/// are somebody else's children, who may take note of that or not: nothing runs of them any more.
-/// One who does not end although it was killed waits for the machine, and ends when that answers.
-fn end_group(first: Pid, processes: BorrowedFd<'_>) {
-    let until = Instant::now() + GROUP_TIME;
+/// Ends who is left of a session, and waits until nobody of it lives. Those who have ended are
+/// somebody else's children, who may take note of that or not: nothing runs of them any more. One
+/// who does not end although it was killed waits for the machine, and ends when that answers.
+fn end_session(first: Pid, processes: BorrowedFd<'_>) {
+    // Most leave nobody behind, and if nobody is in the group either it is over at once.
+    let _ = sys::kill(-first, libc::SIGKILL);
+    let until = Instant::now() + SESSION_TIME;
     let mut patience = Patience::default();
-    while sys::kill(-first, libc::SIGKILL).is_ok()
-        && tree::lives_in_group(processes, first)
-        && Instant::now() < until
-    {
+    loop {
+        // A shell with a terminal gives each of its jobs a group of its own.
+        let left = tree::of_session(processes, first);
+        if left.is_empty() || Instant::now() > until {
+            return;
+        }
+        for pid in left {
+            let _ = sys::kill(pid, libc::SIGKILL);
+        }
         patience.wait();
     }
 }
@@ -141,11 +150,11 @@ pub(super) fn now() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos() as i64)
 }
 
-/// Starts the container's first process. For who has a group to end it also comes back with the
+/// Starts the container's first process. For who has a session to end it also comes back with the
 /// folder of the machine's processes: in the container it is another one.
 fn start(task: Task<'_>) -> Result<(Pid, Option<OwnedFd>), Failure> {
     let machine = |what: &'static str| move |error: io::Error| Failure::machine(what, &error);
-    let Task { launch, reach, stdout, stderr, group, descriptors, view, .. } = task;
+    let Task { launch, reach, stdin, stdout, stderr, group, descriptors, view, .. } = task;
     let prepared = Prepared::new(launch)?;
     let group = group
         .map(|group| File::options().write(true).open(group.join("cgroup.procs")))
@@ -158,7 +167,7 @@ fn start(task: Task<'_>) -> Result<(Pid, Option<OwnedFd>), Failure> {
         .open("/dev/null")
         .map_err(machine("opening /dev/null"))?;
     // Not for a keeper that the container can see: it would see the machine's processes through it.
-    let processes = (reach == Reach::Group)
+    let processes = (reach == Reach::Session)
         .then(|| File::open("/proc").map(OwnedFd::from))
         .transpose()
         .map_err(machine("opening /proc"))?;
@@ -174,7 +183,7 @@ fn start(task: Task<'_>) -> Result<(Pid, Option<OwnedFd>), Failure> {
     let first = match sys::fork(0).map_err(machine("starting a process"))? {
         Fork::Child => {
             let around = Surroundings {
-                null: null.as_fd(),
+                stdin: stdin.as_ref().map_or(null.as_fd(), AsFd::as_fd),
                 group: group.as_ref(),
                 descriptors,
                 death_signal: if reach == Reach::Namespace { 0 } else { libc::SIGKILL },
@@ -183,7 +192,7 @@ fn start(task: Task<'_>) -> Result<(Pid, Option<OwnedFd>), Failure> {
         }
         Fork::Parent(first) => first,
     };
-    drop(told);
+    drop((told, stdin));
     // Whoever reads the outputs must see when the last process of the container is gone.
     sys::copy_to(null.as_fd(), 1)
         .and_then(|()| sys::copy_to(null.as_fd(), 2))
@@ -266,6 +275,6 @@ fn send(first: Pid, reach: Reach, signal: i32) {
         // At the end of the first process all others are ended.
         Reach::Descendants if signal == libc::SIGKILL => drop(sys::kill(first, signal)),
         Reach::Descendants => tree::signal_descendants(signal),
-        Reach::Group => drop(sys::kill(-first, signal).or_else(|_| sys::kill(first, signal))),
+        Reach::Session => drop(sys::kill(-first, signal).or_else(|_| sys::kill(first, signal))),
     }
 }

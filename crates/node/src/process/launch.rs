@@ -27,8 +27,8 @@ pub(super) struct Prepared<'a> {
 /// What the first process needs from who forks it.
 #[derive(Debug)]
 pub(super) struct Surroundings<'a> {
-    /// What reads as empty.
-    pub(super) null: BorrowedFd<'a>,
+    /// What it reads.
+    pub(super) stdin: BorrowedFd<'a>,
     /// The file of a control group that takes processes in.
     pub(super) group: Option<&'a OwnedFd>,
     /// How many descriptors a process may have, before the server and the helper allowed
@@ -82,8 +82,13 @@ impl<'a> Prepared<'a> {
     fn leave_the_helper(&self, around: &Surroundings<'_>) -> Result<(), Failure> {
         sys::set_umask(0o022);
         sys::start_session()
-            .and_then(|()| sys::copy_to(around.null, 0))
-            .map_err(|error| Failure::machine("starting a session", &error))
+            .and_then(|()| sys::copy_to(around.stdin, 0))
+            .map_err(|error| Failure::machine("starting a session", &error))?;
+        match self.launch.is_terminal {
+            true => sys::take_terminal(rustix::stdio::stdin())
+                .map_err(|error| Failure::machine("taking the terminal", &error)),
+            false => Ok(()),
+        }
     }
 
     fn take_limits(&self, around: &Surroundings<'_>) -> Result<(), Failure> {
@@ -235,6 +240,8 @@ mod tests {
             group: None,
             groups: vec![],
             limits: Limits::default(),
+            has_stdin: false,
+            is_terminal: false,
         }
     }
 

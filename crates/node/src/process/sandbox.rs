@@ -15,8 +15,8 @@ use super::link::{HelperEnded, Link, Progress, machine};
 use super::server::Shared;
 use super::wire::{Launch, Request};
 use crate::runtime::{
-    Container, ContainerSpec, Ending, ExecOutcome, Exit, Mount, Output, RuntimeError, Sandbox,
-    SandboxSpec, Signal,
+    Beside, Container, ContainerSpec, Ending, ExecOutcome, Exit, Mount, RuntimeError, Sandbox,
+    SandboxSpec, Signal, Stdio,
 };
 
 /// How often a container is started anew because the helper died under it. A helper that dies
@@ -70,7 +70,7 @@ impl ProcessSandbox {
     async fn start_container(
         &self,
         spec: ContainerSpec,
-        output: Output,
+        stdio: Stdio,
     ) -> Result<ProcessContainer, RuntimeError> {
         let mut attempt = 0;
         loop {
@@ -82,7 +82,7 @@ impl ProcessSandbox {
                 let why = format!("{}: {}", targets.join(", "), no_mounts(&link));
                 return Err(RuntimeError::Unsupported(why));
             }
-            let launch = self.launch(&spec, &link);
+            let launch = self.launch(&spec, &stdio, &link);
             let run = link.new_number();
             let request = Request::Start {
                 sandbox: number,
@@ -91,11 +91,12 @@ impl ProcessSandbox {
                 mounts: self.mounts(&spec),
             };
             // The originals are kept for another attempt.
-            let fds = [&output.stdout, &output.stderr]
+            let fds = [&stdio.stdout, &stdio.stderr]
                 .into_iter()
+                .chain(&stdio.stdin)
                 .map(OwnedFd::try_clone)
                 .collect::<io::Result<Vec<_>>>()
-                .map_err(machine("duplicating the outputs of a container"))?;
+                .map_err(machine("duplicating the input and the outputs of a container"))?;
             let started = match link.send_run(run, &request, fds) {
                 Ok(started) => started.map_err(machine("asking for a container"))?,
                 Err(HelperEnded) if attempt < ATTEMPTS => continue,
@@ -115,10 +116,13 @@ impl ProcessSandbox {
         }
     }
 
-    fn launch(&self, spec: &ContainerSpec, link: &Link) -> Launch {
+    fn launch(&self, spec: &ContainerSpec, stdio: &Stdio, link: &Link) -> Launch {
         let mark = pod_mark(&self.shared.node, &link.id, &self.spec.uid);
         let mut env = spec.env.clone();
         env.push((POD_MARK.to_owned(), mark));
+        if stdio.is_terminal {
+            name_terminal(&mut env);
+        }
         Launch {
             command: spec.command.clone(),
             env,
@@ -127,6 +131,8 @@ impl ProcessSandbox {
             group: spec.group,
             groups: spec.groups.clone(),
             limits: spec.limits,
+            has_stdin: stdio.stdin.is_some(),
+            is_terminal: stdio.is_terminal,
         }
     }
 
@@ -138,6 +144,13 @@ impl ProcessSandbox {
             read_only: false,
         });
         hosts.chain(spec.mounts.iter().cloned()).collect()
+    }
+}
+
+/// Says which terminal there is, as container runtimes do, if the container's own environment does not.
+fn name_terminal(env: &mut Vec<(String, String)>) {
+    if env.iter().all(|(name, _)| name != "TERM") {
+        env.push(("TERM".to_owned(), "xterm".to_owned()));
     }
 }
 
@@ -178,10 +191,10 @@ impl Sandbox for ProcessSandbox {
     fn start(
         &self,
         spec: ContainerSpec,
-        output: Output,
+        stdio: Stdio,
     ) -> BoxFuture<'_, Result<Box<dyn Container>, RuntimeError>> {
         Box::pin(async move {
-            let container = self.start_container(spec, output).await?;
+            let container = self.start_container(spec, stdio).await?;
             Ok(Box::new(container) as Box<dyn Container>)
         })
     }
@@ -284,6 +297,36 @@ impl Container for ProcessContainer {
     ) -> BoxFuture<'_, Result<ExecOutcome, RuntimeError>> {
         Box::pin(self.run_beside(command, limit, keep))
     }
+
+    fn start_beside(
+        &self,
+        command: Vec<String>,
+        stdio: Stdio,
+    ) -> BoxFuture<'_, Result<Box<dyn Beside>, RuntimeError>> {
+        Box::pin(async move {
+            let running = self.ask_beside(command, stdio)?;
+            match running.decided().await.failure {
+                Some(failure) => Err(failure.into()),
+                None => Ok(Box::new(ProcessBeside { running }) as Box<dyn Beside>),
+            }
+        })
+    }
+
+    fn user(&self) -> Option<u32> {
+        self.launch.user
+    }
+}
+
+/// A program beside a container. What is left of it when it is dropped is ended.
+#[derive(Debug)]
+struct ProcessBeside {
+    running: Running,
+}
+
+impl Beside for ProcessBeside {
+    fn wait(&self) -> BoxFuture<'_, Ending> {
+        Box::pin(async { self.running.ended().await.ending })
+    }
 }
 
 impl ProcessContainer {
@@ -293,18 +336,12 @@ impl ProcessContainer {
         limit: Option<Duration>,
         keep: usize,
     ) -> Result<ExecOutcome, RuntimeError> {
-        let link = self.running.link.clone();
-        let run = link.new_number();
-        let launch = Launch { command, ..self.launch.clone() };
-        let request = Request::Exec { container: self.running.run, run, launch };
         let (read, write) = io::pipe().map_err(machine("making a pipe"))?;
         let stdout = write.try_clone().map_err(machine("making a pipe"))?;
         let mut kept = Kept::new(read.into(), keep).map_err(machine("watching a pipe"))?;
-        let progress = match link.send_run(run, &request, vec![stdout.into(), write.into()]) {
-            Ok(started) => started.map_err(machine("asking for a process"))?,
-            Err(HelperEnded) => return Err(helper_ended()),
-        };
-        let mut running = Running { link, run, progress, armed: true };
+        let (stdout, stderr) = (stdout.into(), write.into());
+        let stdio = Stdio { stdin: None, stdout, stderr, is_terminal: false };
+        let mut running = self.ask_beside(command, stdio)?;
         let limit = limit.unwrap_or(Duration::MAX);
         let ending = match tokio::time::timeout(limit, kept.until(running.ended())).await {
             Ok(exit) => Some(exit.ending),
@@ -320,6 +357,27 @@ impl ProcessContainer {
             None if ending == Some(Ending::Lost) => Err(helper_ended()),
             None => Ok(ExecOutcome { ending, output: kept.rest() }),
         }
+    }
+}
+
+impl ProcessContainer {
+    /// Asks for a program beside the container.
+    fn ask_beside(&self, command: Vec<String>, stdio: Stdio) -> Result<Running, RuntimeError> {
+        let link = self.running.link.clone();
+        let run = link.new_number();
+        let Stdio { stdin, stdout, stderr, is_terminal } = stdio;
+        let has_stdin = stdin.is_some();
+        let mut launch = Launch { command, has_stdin, is_terminal, ..self.launch.clone() };
+        if is_terminal {
+            name_terminal(&mut launch.env);
+        }
+        let request = Request::Exec { container: self.running.run, run, launch };
+        let fds = [stdout, stderr].into_iter().chain(stdin).collect();
+        let progress = match link.send_run(run, &request, fds) {
+            Ok(started) => started.map_err(machine("asking for a process"))?,
+            Err(HelperEnded) => return Err(helper_ended()),
+        };
+        Ok(Running { link, run, progress, armed: true })
     }
 }
 

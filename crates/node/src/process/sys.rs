@@ -219,6 +219,12 @@ pub(super) fn start_session() -> io::Result<()> {
     check(unsafe { libc::setsid() }).map(drop)
 }
 
+/// Makes a terminal that of the session whose first process this is.
+pub(super) fn take_terminal(terminal: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: takes a descriptor that is open, and a number.
+    check(unsafe { libc::ioctl(terminal.as_raw_fd(), libc::TIOCSCTTY, 0) }).map(drop)
+}
+
 /// The bits that new files do not get.
 pub(super) fn set_umask(mask: libc::mode_t) {
     // SAFETY: takes a number and cannot fail.
@@ -364,7 +370,7 @@ pub(super) fn pidfd_kill(process: BorrowedFd<'_>) -> io::Result<()> {
 }
 
 /// A descriptor that tokio watches.
-pub(super) fn watch(fd: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
+pub(crate) fn watch(fd: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
     // SAFETY: an OwnedFd has one descriptor, always the same, open until it is dropped.
     unsafe { AsyncFd::register(fd) }.map_err(io::Error::from)
 }

@@ -26,27 +26,25 @@ pub(super) fn descendants(of: Pid, except: &HashSet<Pid>) -> Vec<Pid> {
     found
 }
 
-/// Whether anybody lives in a process group. `processes` is a folder that lists them, as /proc.
-/// Who has ended and was not taken note of does not.
-pub(super) fn lives_in_group(processes: BorrowedFd<'_>, group: Pid) -> bool {
-    let Ok(entries) = Dir::read_from(processes) else { return false };
-    entries.filter_map(Result::ok).any(|entry| {
-        let is_number = entry.file_name().to_bytes().iter().all(u8::is_ascii_digit);
-        let stat = || {
-            let path = [entry.file_name().to_bytes(), b"/stat"].concat();
-            let flags = OFlags::RDONLY | OFlags::CLOEXEC;
-            let file = openat(processes, &path[..], flags, Mode::empty()).ok()?;
-            io::read_to_string(File::from(file)).ok()
-        };
-        is_number && stat().is_some_and(|stat| lives_in(&stat, group))
-    })
+/// Who lives in a session. `processes` is a folder that lists everybody, as /proc. Who has ended and
+/// was not taken note of does not live.
+pub(super) fn of_session(processes: BorrowedFd<'_>, session: Pid) -> Vec<Pid> {
+    let Ok(entries) = Dir::read_from(processes) else { return Vec::new() };
+    let living = entries.filter_map(Result::ok).filter_map(|entry| {
+        let pid: Pid = entry.file_name().to_str().ok()?.parse().ok()?;
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+        let file = openat(processes, format!("{pid}/stat"), flags, Mode::empty()).ok()?;
+        let stat = io::read_to_string(File::from(file)).ok()?;
+        lives_in(&stat, session).then_some(pid)
+    });
+    living.collect()
 }
 
-fn lives_in(stat: &str, group: Pid) -> bool {
+fn lives_in(stat: &str, session: Pid) -> bool {
     let Some((_, fields)) = stat.rsplit_once(')') else { return false };
     let mut fields = fields.split_ascii_whitespace();
     let has_ended = matches!(fields.next(), None | Some("Z" | "X"));
-    !has_ended && fields.nth(1).and_then(|it| it.parse().ok()) == Some(group)
+    !has_ended && fields.nth(2).and_then(|it| it.parse().ok()) == Some(session)
 }
 
 /// The pauses of who waits for something that nobody tells: short at first, and then longer, so that
@@ -172,14 +170,15 @@ mod tests {
     }
 
     #[test]
-    fn who_has_ended_does_not_live_in_its_group() {
+    fn who_has_ended_does_not_live_in_its_session() {
         for (stat, expected) in [
             ("7 (sh) S 3 7 7 0", true),
             ("7 (sh) R 3 7 7 0", true),
             ("7 (a) Z 1 7) D 3 7 7", true),
+            ("8 (sh) S 7 8 7 0", true),
             ("7 (sh) Z 3 7 7 0", false),
             ("7 (sh) X 3 7 7 0", false),
-            ("7 (sh) S 7 3 7 0", false),
+            ("7 (sh) S 7 7 3 0", false),
             ("7 (sh", false),
             ("", false),
         ] {

@@ -17,9 +17,9 @@ pub(super) enum Request {
     Begin(Begin),
     /// There is a sandbox.
     Open { sandbox: u64, hostname: Option<String>, shares_processes: bool, limits: Limits },
-    /// Start a container, with its outputs.
+    /// Start a container, with its outputs and, if it has one, its input.
     Start { sandbox: u64, run: u64, launch: Launch, mounts: Vec<Mount> },
-    /// Run a program beside a container, with its outputs.
+    /// Run a program beside a container, with the same.
     Exec { container: u64, run: u64, launch: Launch },
     /// Send a signal to all processes of a run.
     Signal { run: u64, signal: i32 },
@@ -50,6 +50,10 @@ pub(super) struct Launch {
     pub(super) group: Option<u32>,
     pub(super) groups: Vec<u32>,
     pub(super) limits: Limits,
+    /// Whether its standard input comes with the outputs; else it is empty.
+    pub(super) has_stdin: bool,
+    /// Whether they are one terminal, which is to be that of its session.
+    pub(super) is_terminal: bool,
 }
 
 /// What the server is told, by the helper or by the keeper of a container.
@@ -255,7 +259,7 @@ macro_rules! structures {
 
 structures! {
     Begin { folder, node, isolation, descriptors }
-    Launch { command, env, working_dir, user, group, groups, limits }
+    Launch { command, env, working_dir, user, group, groups, limits, has_stdin, is_terminal }
     Limits { cpu_millis, memory_bytes }
     Mount { source, target, read_only }
     Ready { isolation, own_processes, control_groups, notes }
@@ -323,6 +327,8 @@ mod tests {
             group: None,
             groups: vec![1, u32::MAX],
             limits: Limits { cpu_millis: Some(u64::MAX), memory_bytes: None },
+            has_stdin: true,
+            is_terminal: false,
         };
         let mount = Mount { source: "/a".into(), target: "/b".into(), read_only: true };
         vec![

@@ -9,20 +9,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use http::Method;
 use k8s_openapi::api::core::v1::{Container as ContainerOfSpec, Pod, PodSpec};
 
-use super::{Done, FolderIs, Shared, SharedSandbox, Worker};
+use super::{Begun, Done, FolderIs, Shared, SharedSandbox, Worker};
 use crate::ask::Asked;
 use crate::begun;
 use crate::calls::PodRef;
+use crate::console::Console;
 use crate::container_spec::{Ingredients, container_spec};
 use crate::descriptors::explained;
 use crate::events::EventCall;
 use crate::field::Surroundings;
 use crate::hosts::PodNames;
 use crate::life::{Fact, LEAST_GRACE, NotStarted, ProbeKind};
-use crate::logs::{Pump, Writer, pipes};
+use crate::logs::{Pump, Writer};
 use crate::namespace_needs;
 use crate::path;
-use crate::runtime::{Container, ContainerSpec, Ending, RuntimeError, SandboxSpec};
+use crate::runtime::{ContainerSpec, Ending, RuntimeError, SandboxSpec};
 use crate::security::pod_limits;
 use crate::sources::{Needs, Sources};
 use crate::termination;
@@ -103,25 +104,22 @@ impl Worker {
         };
         self.do_it(async move {
             match job.run().await {
-                Ok((container, pump, message)) => Done::Started { cell, container, pump, message },
+                Ok(begun) => Done::Started { cell, begun },
                 Err(why) => Done::Fact(Fact::NotStarted { cell, why }),
             }
         });
     }
 
     /// Waits for the end of a run, and for all it has written.
-    pub(super) fn wait_for(
-        &mut self,
-        cell: usize,
-        container: Arc<dyn Container>,
-        pump: Pump,
-        message: Option<PathBuf>,
-    ) {
+    pub(super) fn wait_for(&mut self, cell: usize, begun: Begun) {
         let run = self.life.cells[cell].run;
         let Some(spec) = self.container_of_spec(cell).cloned() else { return };
         let (shared, target) = (self.shared.clone(), self.target.clone());
+        let Begun { container, pump, console, message } = begun;
+        shared.consoles.enter(&target.uid, &spec.name, run, container.clone(), console);
         self.do_it(async move {
             let exit = container.wait().await;
+            shared.consoles.leave(&target.uid, &spec.name, run);
             pump.finish().await;
             let has_failed = exit.ending.code() != 0;
             let reading = tokio::task::spawn_blocking(move || {
@@ -343,7 +341,7 @@ struct Start {
 }
 
 impl Start {
-    async fn run(self) -> Result<(Arc<dyn Container>, Pump, Option<PathBuf>), NotStarted> {
+    async fn run(self) -> Result<Begun, NotStarted> {
         let later = |reason, message| NotStarted::Later { reason, message };
         let shared = &self.shared;
         let needs = Needs::of_environment(&self.container);
@@ -361,8 +359,9 @@ impl Start {
         let message = has_message.then(|| begun.clone());
         let (spec, writer) = self.describe(sources, message.clone()).await?;
         let machine = |error: std::io::Error| later("CreateContainerError", explained(&error));
-        let (output, inlets) = pipes().map_err(machine)?;
-        let pump = Pump::start(inlets, writer, shared.logs.clock().clone()).map_err(machine)?;
+        let (stdio, inlets, console) =
+            Console::open(&self.container, spec.user).map_err(machine)?;
+        let pump = Pump::start(inlets, writer, shared.logs.clock().clone());
         let sandbox = self.sandbox.read().await;
         let Some(sandbox) = sandbox.as_ref() else {
             return Err(later("CreateContainerError", "the Pod is being closed".to_owned()));
@@ -378,8 +377,8 @@ impl Start {
         })?;
         // The next one comes after this one was asked for, not after it was started.
         drop(turn);
-        match sandbox.start(spec, output).await {
-            Ok(container) => Ok((Arc::from(container), pump, message)),
+        match sandbox.start(spec, stdio).await {
+            Ok(container) => Ok(Begun { container: Arc::from(container), pump, console, message }),
             Err(RuntimeError::CannotRun { reason, exit_code, message }) => {
                 Err(NotStarted::Never { reason: reason.to_owned(), code: exit_code, message })
             }

@@ -10,8 +10,8 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use stint_node::{
-    Clock, Container, ContainerSpec, Ending, ExecOutcome, Exit, Output, Runtime, RuntimeError,
-    Sandbox, SandboxSpec, Signal,
+    Clock, Container, ContainerSpec, Ending, ExecOutcome, Exit, Runtime, RuntimeError, Sandbox,
+    SandboxSpec, Signal, Stdio,
 };
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
@@ -137,7 +137,7 @@ impl Sandbox for FakeSandbox {
     fn start(
         &self,
         spec: ContainerSpec,
-        output: Output,
+        output: Stdio,
     ) -> BoxFuture<'_, Result<Box<dyn Container>, RuntimeError>> {
         let fake = self.fake.clone();
         async move {
@@ -178,7 +178,7 @@ impl Sandbox for FakeSandbox {
 async fn live(
     fake: Fake,
     spec: ContainerSpec,
-    output: Output,
+    output: Stdio,
     mut inbox: mpsc::UnboundedReceiver<Signal>,
     exited: watch::Sender<Option<Exit>>,
 ) {

@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use stint_node::{
-    Container, ContainerSpec, Ending, Exit, HelperCommand, Isolation, Limits, Mount, Output,
-    ProcessOptions, ProcessRuntime, Runtime, RuntimeError, Sandbox, SandboxSpec,
+    Container, ContainerSpec, Ending, Exit, HelperCommand, Isolation, Limits, Mount,
+    ProcessOptions, ProcessRuntime, Runtime, RuntimeError, Sandbox, SandboxSpec, Stdio,
 };
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
@@ -280,8 +280,8 @@ pub(crate) async fn start_spec(
 ) -> Result<Started, RuntimeError> {
     let (read, write) = std::io::pipe().expect("a pipe");
     let stdout = OwnedFd::from(write.try_clone().expect("a descriptor"));
-    let output = Output { stdout, stderr: write.into() };
-    let container = sandbox.start(spec, output).await?;
+    let stdio = Stdio { stdin: None, stdout, stderr: write.into(), is_terminal: false };
+    let container = sandbox.start(spec, stdio).await?;
     let read = pipe::Receiver::from_owned_fd(read.into()).expect("a pipe");
     Ok(Started { container, output: BufReader::new(read) })
 }

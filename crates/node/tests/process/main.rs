@@ -2,6 +2,7 @@
 //! the tests can have. Root has all of them, since it can become somebody else.
 #![cfg(target_os = "linux")]
 
+mod beside;
 mod descriptors;
 mod ending;
 mod exec;

@@ -10,3 +10,4 @@ mod look;
 mod pods;
 mod process;
 mod status;
+mod visits;
