@@ -201,7 +201,8 @@ fn a_list_of_kubeconfigs_may_name_one_that_is_not_there() {
     let server = Server::in_memory();
     let empty = server.folder().join("empty");
     fs::write(&empty, "{apiVersion: v1, kind: Config}").expect("it can be written");
-    let list = [&empty, &server.folder().join("missing"), server.kubeconfig()];
+    let missing = server.folder().join("missing");
+    let list = [empty.as_path(), missing.as_path(), server.kubeconfig()];
     let log = server.folder().join("list.log");
     let mut command = controller(&["--listen", "127.0.0.1:0", "--leader-elect=false"]);
     command.env("KUBECONFIG", std::env::join_paths(list).expect("a list"));

@@ -52,6 +52,11 @@ fn of_two_leaders_a_success_of_a_pod_that_was_taken_for_a_failure_is_nobodys() {
 }
 
 #[test]
+fn of_two_leaders_one_may_be_given_a_name_that_a_user_had_and_left() {
+    check(12_045_092);
+}
+
+#[test]
 fn a_seed_is_the_same_world_each_time() {
     let options = Options { is_traced: true, ..Options::default() };
     for seed in 0..40 {

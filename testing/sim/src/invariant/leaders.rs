@@ -19,7 +19,10 @@ pub fn after_create(world: &World, flight: &Flight, new: &NewPod, job: &JobLife)
     let is_excused = |life: &&PodLife| {
         life.is_gone || life.made_by == Actor::Late || life.has_changed_its_mind()
     };
-    if pods.iter().any(is_excused) || job.was_written_late || job.is_corrupted {
+    // A Pod of a user that had one of the Job's names, and has gone.
+    let is_squatter = |life: &std::sync::Arc<PodLife>| life.is_tampered && life.is_gone;
+    let is_free = world.history.pods.values().any(is_squatter);
+    if pods.iter().any(is_excused) || is_free || job.was_written_late || job.is_corrupted {
         return Ok(());
     }
     let has_succeeded = |life: &&&PodLife| succeeded_by(life, flight.pods_seen);
