@@ -98,7 +98,7 @@ fn programs_run_beside_a_container_as_in_it() {
         assert!(talk.status.success() && !said.contains("fallback"), "{said}");
         assert!(!said.to_lowercase().contains("spdy/3.1"), "{said}");
         let missing = kubectl.fail("", "exec a -- no-such-program");
-        let expected = "exec: \"no-such-program\": executable file not found in $PATH";
+        let expected = "error executing command in container: exec: \"no-such-program\": ";
         assert!(missing.contains(expected) && missing.contains("Internal error"), "{missing}");
     });
 }
@@ -216,8 +216,9 @@ fn a_visit_ends_with_its_client_with_its_pod_and_with_the_server() {
         let mark = mark(home);
         let visit = |pod: &str| {
             let mut command = kubectl.command(&format!("exec -i {pod}"));
-            // With children of its own, in groups of their own.
-            let script = format!("export {mark}; set -m; sleep 1000 & echo begun; sleep 1000");
+            // With children of its own, which do not end for the asking.
+            let script =
+                format!("export {mark}; trap '' HUP TERM; sleep 1000 & echo begun; sleep 1000");
             command.args(["--", "sh", "-c", &script]);
             let mut child = begin(command);
             drop(wait_for(&mut child, "begun"));
