@@ -6,6 +6,6 @@ import schemathesis
 @schemathesis.hook
 def map_query(context, query):
     """A watch ends after a second, or it would be waited for."""
-    if query and "timeoutSeconds" in query or query and "watch" in query:
+    if query and ("timeoutSeconds" in query or "watch" in query):
         query["timeoutSeconds"] = 1
     return query

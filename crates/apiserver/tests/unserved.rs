@@ -74,33 +74,3 @@ async fn what_is_not_served_is_refused_with_a_status() {
         );
     }
 }
-
-/// Whoever cannot take a connection over is told that before anything is run.
-#[tokio::test]
-async fn a_visit_needs_a_pod_that_runs_and_a_connection() {
-    let server = Server::on(Store::in_memory(Options::default()));
-    server.make_namespace("default").await;
-    let pod = json!({
-        "metadata": {"name": "a"},
-        "spec": {
-            "serviceAccountName": "default", "nodeName": "n",
-            "containers": [{"name": "c", "image": "i"}],
-        },
-    });
-    let request = Request::post("/api/v1/namespaces/default/pods");
-    let request = request.header("content-type", "application/json");
-    let made = server.send(request.body(Bytes::from(pod.to_string())).expect("a request")).await;
-    assert_eq!(made.code, 201);
-    for (query, expected) in [
-        ("exec", "you must specify at least 1 of stdin, stdout, stderr"),
-        ("exec?command=true&tty=true", "you must specify at least 1 of stdin, stdout, stderr"),
-        ("exec?stdout=1", "you must specify a command"),
-        ("exec?stdout=1&command=true", "unable to upgrade connection: container not found (\"c\")"),
-        ("attach?stdin=true", "unable to upgrade connection: container not found (\"c\")"),
-    ] {
-        let request = Request::get(format!("{POD}/{query}")).body(Bytes::new());
-        let answer = server.send(request.expect("a request")).await;
-        let status: Value = serde_json::from_slice(&answer.body).expect("a Status");
-        assert_eq!((answer.code, &status["message"]), (400, &json!(expected)), "{query}");
-    }
-}

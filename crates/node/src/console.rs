@@ -140,10 +140,15 @@ impl Listeners {
             all.filter(|listener| listener.wants(is_stderr)).cloned().collect()
         };
         for listener in listeners {
-            tokio::select! {
+            let is_late = tokio::select! {
                 biased;
-                _ = listener.sender.send(piece.clone()) => {}
-                () = long_ended(ended.clone()) => {}
+                _ = listener.sender.send(piece.clone()) => false,
+                () = long_ended(ended.clone()) => true,
+            };
+            if is_late {
+                // He has had his moment, and is not waited for again.
+                let is_other = |it: &Listener| !it.sender.same_channel(&listener.sender);
+                self.lock().all.retain(is_other);
             }
         }
     }

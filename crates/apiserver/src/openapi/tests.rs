@@ -26,10 +26,17 @@ fn every_verb_of_every_resource_is_told_of() {
     }
     for resource in all_resources() {
         for verb in resource.verbs.iter().filter(|verb| **verb != "watch") {
-            let action = match *verb {
+            let method = match *verb {
                 "create" => "post",
                 "update" => "put",
+                "list" => "get",
+                "deletecollection" => "delete",
                 other => other,
+            };
+            let action = match (resource.part, *verb) {
+                (Some("exec" | "attach"), _) => "connect",
+                (_, "create" | "update") => method,
+                (_, other) => other,
             };
             let end = match (resource.part, *verb) {
                 (Some(part), _) => format!("/{}/{{name}}/{part}", resource.plural),
@@ -38,8 +45,9 @@ fn every_verb_of_every_resource_is_told_of() {
                 }
                 (None, _) => format!("/{}", resource.plural),
             };
-            let is_told =
-                told.iter().any(|(path, _, known)| path.ends_with(&end) && known == action);
+            let is_told = told.iter().any(|(path, of_method, known)| {
+                path.ends_with(&end) && of_method == method && known == action
+            });
             assert!(is_told, "{verb} of {} is not told of", resource.path_name());
         }
     }

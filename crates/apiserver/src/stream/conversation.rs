@@ -13,7 +13,7 @@ use std::pin::Pin;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use futures_util::StreamExt;
+use futures_util::{Stream, StreamExt};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadHalf, WriteHalf, split};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, interval_at, sleep_until, timeout};
@@ -132,66 +132,22 @@ impl Conversation {
         if writer.say(hello, b"").await.is_err() {
             return Over::Gone;
         }
-        let command = match &errand {
-            Errand::Exec { command } => command.join(" "),
-            Errand::Attach => String::new(),
-        };
-        let what = match errand {
-            Errand::Exec { .. } => "error executing command in container",
-            Errand::Attach => "error attaching to container",
+        let (what, command) = match &errand {
+            Errand::Exec { command } => ("error executing command in container", command.join(" ")),
+            Errand::Attach => ("error attaching to container", String::new()),
         };
         let Session { stdin, output, resize } = match console.visit(errand, wanted).await {
             Ok(session) => session,
             Err(why) => return writer.finish(&Status::internal(format!("{what}: {why}"))).await,
         };
         let spoken = Mutex::new(Instant::now());
-        let (pongs, mut asked) = mpsc::channel(WAITING_PONGS);
-        let inwards = async {
-            let mut listener =
-                Listener { stdin, resize, inbound: Inbound::new(protocol), pongs, spoken: &spoken };
-            listener.listen(ear).await
-        };
-        let outwards = async {
-            let mut output = output;
-            let first = Instant::now() + patience.sign_of_life;
-            let mut signs = interval_at(first, patience.sign_of_life);
-            loop {
-                let said = tokio::select! {
-                    piece = output.next() => {
-                        *spoken.lock().expect("nobody panics with it") = Instant::now();
-                        match piece {
-                            Some(Piece::Stdout(bytes)) if wanted.stdout => {
-                                writer.say(STDOUT, &bytes).await
-                            }
-                            Some(Piece::Stderr(bytes)) if wanted.stderr => {
-                                writer.say(STDERR, &bytes).await
-                            }
-                            Some(Piece::Stdout(_) | Piece::Stderr(_)) => Ok(()),
-                            Some(Piece::Exited(0)) => {
-                                return writer.finish(&Status::success_of_a_program()).await;
-                            }
-                            Some(Piece::Exited(code)) => {
-                                return writer.finish(&Status::exited(code, &command)).await;
-                            }
-                            Some(Piece::Lost(why)) => {
-                                let why = format!("{what}: {why}");
-                                return writer.finish(&Status::internal(why)).await;
-                            }
-                            None => return writer.finish(&Status::success_of_a_program()).await,
-                        }
-                    }
-                    Some(payload) = asked.recv() => writer.write(&frame(Opcode::Pong, &[&payload])).await,
-                    // One that nobody has asked for is a sign of life as well (RFC 6455, 5.5.3).
-                    _ = signs.tick() => writer.write(&frame(Opcode::Pong, &[])).await,
-                };
-                if said.is_err() {
-                    return Over::Gone;
-                }
-            }
-        };
+        let (pongs, asked) = mpsc::channel(WAITING_PONGS);
+        let inbound = Inbound::new(protocol);
+        let mut listener = Listener { stdin, resize, inbound, pongs, spoken: &spoken };
+        let mut speaker = Speaker { writer, wanted, what, command, spoken: &spoken };
         tokio::select! {
-            over = outwards => over,
-            over = inwards => over,
+            over = speaker.speak(output, asked, patience.sign_of_life) => over,
+            over = listener.listen(ear) => over,
             () = silence(&spoken, patience.idle_time) => Over::Idle,
         }
     }
@@ -304,7 +260,61 @@ impl Listener<'_> {
     }
 }
 
-/// Who speaks to the client.
+/// Who tells the client what the program says.
+struct Speaker<'s, C> {
+    writer: &'s mut Writer<C>,
+    wanted: Wanted,
+    /// What has failed if it fails, and the command, for people.
+    what: &'static str,
+    command: String,
+    spoken: &'s Mutex<Instant>,
+}
+
+impl<C: AsyncWrite> Speaker<'_, C> {
+    /// Tells all of it, until the end is told.
+    async fn speak(
+        &mut self,
+        mut output: Pin<Box<dyn Stream<Item = Piece> + Send>>,
+        mut asked: mpsc::Receiver<Vec<u8>>,
+        sign_of_life: Duration,
+    ) -> Over {
+        let mut signs = interval_at(Instant::now() + sign_of_life, sign_of_life);
+        loop {
+            let said = tokio::select! {
+                piece = output.next() => self.tell(piece).await,
+                Some(payload) = asked.recv() => self.pong(&payload).await,
+                // One that nobody has asked for is a sign of life as well (RFC 6455, 5.5.3).
+                _ = signs.tick() => self.pong(&[]).await,
+            };
+            if let Err(over) = said {
+                return over;
+            }
+        }
+    }
+
+    async fn tell(&mut self, piece: Option<Piece>) -> Result<(), Over> {
+        *self.spoken.lock().expect("nobody panics with it") = Instant::now();
+        let status = match piece {
+            Some(Piece::Stdout(bytes)) if self.wanted.stdout => {
+                return self.writer.say(STDOUT, &bytes).await.map_err(|_| Over::Gone);
+            }
+            Some(Piece::Stderr(bytes)) if self.wanted.stderr => {
+                return self.writer.say(STDERR, &bytes).await.map_err(|_| Over::Gone);
+            }
+            Some(Piece::Stdout(_) | Piece::Stderr(_)) => return Ok(()),
+            Some(Piece::Exited(0)) | None => Status::success_of_a_program(),
+            Some(Piece::Exited(code)) => Status::exited(code, &self.command),
+            Some(Piece::Lost(why)) => Status::internal(format!("{}: {why}", self.what)),
+        };
+        Err(self.writer.finish(&status).await)
+    }
+
+    async fn pong(&mut self, payload: &[u8]) -> Result<(), Over> {
+        self.writer.write(&frame(Opcode::Pong, &[payload])).await.map_err(|_| Over::Gone)
+    }
+}
+
+/// Who writes to the client.
 struct Writer<C> {
     to: WriteHalf<C>,
     protocol: Protocol,

@@ -8,7 +8,8 @@ use serde_json::json;
 
 use super::*;
 use crate::console::Console;
-use crate::runtime::Stdio;
+use crate::runtime::{Ending, Stdio};
+use crate::session::{Piece, Wanted};
 
 fn pod() -> Pod {
     serde_json::from_value(json!({
@@ -243,4 +244,64 @@ async fn who_still_writes_after_the_end_is_not_waited_for_without_end() {
     assert_eq!(read(&logs, first).await, "first\n");
     drop(stop);
     writing.join().expect("it has ended");
+}
+
+#[tokio::test]
+async fn who_is_attached_hears_what_is_written_from_then_on() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let logs = logs(folder.path(), LogRotation::default());
+    let (stdio, inlets, console) = Console::open(&Default::default(), None).expect("pipes");
+    let writer = logs.begin(&PodRef::of(&pod()), "main", 0);
+    let errors = console.attach(Wanted { stderr: true, ..Wanted::default() }).expect("attached");
+    let all = Wanted { stdin: true, stdout: true, stderr: true, terminal: false };
+    let all = console.attach(all).expect("attached");
+    assert!(all.stdin.is_none(), "the container has no input");
+    let pump = Pump::start(inlets, writer, logs.clock().clone());
+    rustix::io::write(&stdio.stdout, b"no line yet").expect("there is room for it");
+    let mut all = all.output;
+    // As it is written, not line by line as in the log.
+    assert_eq!(all.next().await, Some(Piece::Stdout(Bytes::from_static(b"no line yet"))));
+    rustix::io::write(&stdio.stderr, b"oh\n").expect("there is room for it");
+    drop(stdio);
+    pump.finish().await;
+    let oh = Piece::Stderr(Bytes::from_static(b"oh\n"));
+    let end = Piece::Ended(Ending::Code(0));
+    assert_eq!(all.collect::<Vec<_>>().await, [oh.clone(), end.clone()]);
+    assert_eq!(errors.output.collect::<Vec<_>>().await, [oh, end.clone()]);
+    // Who comes too late hears that.
+    let late = console.attach(Wanted { stdout: true, ..Wanted::default() }).expect("attached");
+    assert_eq!(late.output.collect::<Vec<_>>().await, [end]);
+}
+
+#[tokio::test]
+async fn who_is_attached_and_does_not_read_stops_the_container_but_not_its_end() {
+    const BYTES: usize = 4 << 20;
+    let folder = tempfile::tempdir().expect("a folder");
+    let logs = logs(folder.path(), LogRotation::default());
+    let (stdio, inlets, console) = Console::open(&Default::default(), None).expect("pipes");
+    let writer = logs.begin(&PodRef::of(&pod()), "main", 0);
+    let session = console.attach(Wanted { stdout: true, ..Wanted::default() }).expect("attached");
+    let pump = Pump::start(inlets, writer, logs.clock().clone());
+    rustix::io::ioctl_fionbio(&stdio.stdout, true).expect("a pipe");
+    // Until nothing moves any more: what is in the pipe, and what waits for who is attached.
+    let (mut written, mut pauses) = (0, 0);
+    while written < BYTES && pauses < 1_000 {
+        match rustix::io::write(&stdio.stdout, &[b'x'; 1000]) {
+            Ok(count) => (written, pauses) = (written + count, 0),
+            Err(_) => {
+                pauses += 1;
+                tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+            }
+        }
+    }
+    assert!(written < 1 << 20, "{written} bytes");
+    drop(stdio);
+    pump.finish().await;
+    assert_eq!(read(&logs, of_main()).await.len(), written, "all of it is in the log");
+    let heard: Vec<Piece> = session.output.collect().await;
+    assert!(
+        heard.len() < 10 && heard.last() == Some(&Piece::Ended(Ending::Code(0))),
+        "{}",
+        heard.len()
+    );
 }

@@ -73,15 +73,27 @@ fn it_reads_its_input_to_the_end_and_writes_to_both_outputs() {
     });
 }
 
+/// A terminal: the end of who sits at it, and what a program is started with.
+fn terminal() -> (OwnedFd, Stdio) {
+    let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+    let near = openpt(flags).expect("a terminal");
+    grantpt(&near).and_then(|()| unlockpt(&near)).expect("it is ours");
+    let far = ioctl_tiocgptpeer(&near, flags).expect("its other end");
+    let copy = || far.try_clone().expect("a descriptor");
+    let (stdin, stdout) = (Some(copy()), copy());
+    (near, Stdio { stdin, stdout, stderr: far, is_terminal: true })
+}
+
+/// A shell at a terminal gives each of its jobs a process group of its own.
 #[test]
 fn it_ends_with_all_of_its_session_when_nobody_holds_it_any_more() {
     in_each_setting(async |node| {
         let sandbox = node.sandbox().await;
         let started = start(&*sandbox, "exec sleep 1000").await;
         let unique = unique();
-        // A shell with job control gives each of its jobs a process group of its own.
-        let script = format!("set -m; trap '' HUP TERM; sleep {unique} & sleep {unique}");
-        let (begun, _pipes) = beside(&*started.container, &script).await.unwrap();
+        let script = format!("trap '' HUP TERM; set -m; sleep {unique} & sleep {unique}");
+        let (_near, stdio) = terminal();
+        let begun = started.container.start_beside(command(&script), stdio).await.unwrap();
         eventually("both run", || who_has(&unique).len() == 2).await;
         drop(begun);
         eventually("both are gone", || who_has(&unique).is_empty()).await;
@@ -95,11 +107,13 @@ fn what_it_leaves_in_its_session_ends_with_it() {
         let sandbox = node.sandbox().await;
         let started = start(&*sandbox, "exec sleep 1000").await;
         let unique = unique();
-        let script = format!("set -m; sleep {unique} & echo begun");
-        let (begun, pipes) = beside(&*started.container, &script).await.unwrap();
+        let script = format!("trap '' HUP; set -m; sleep {unique} & echo begun");
+        let (near, stdio) = terminal();
+        let begun = started.container.start_beside(command(&script), stdio).await.unwrap();
         assert_eq!(begun.wait().await, Ending::Code(0));
-        assert_eq!(all(pipes.stdout).await, "begun\n", "nobody holds it");
         assert_eq!(who_has(&unique), [] as [i32; 0]);
+        let shown = all(File::from(near)).await;
+        assert!(shown.contains("begun\r\n"), "{shown:?}");
         sandbox.close().await;
     });
 }
@@ -109,17 +123,10 @@ fn its_terminal_is_that_of_its_session() {
     in_each_setting(async |node| {
         let sandbox = node.sandbox().await;
         let started = start(&*sandbox, "exec sleep 1000").await;
-        let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
-        let near = openpt(flags).expect("a terminal");
-        grantpt(&near).and_then(|()| unlockpt(&near)).expect("it is ours");
-        let far = ioctl_tiocgptpeer(&near, flags).expect("its other end");
-        let copy = || far.try_clone().expect("a descriptor");
-        let stdio =
-            Stdio { stdin: Some(copy()), stdout: copy(), stderr: copy(), is_terminal: true };
+        let (near, stdio) = terminal();
         let script = "test -t 0 -a -t 1 -a -t 2 && echo all; echo by name > /dev/tty; \
                       echo $TERM; read typed; echo got $typed >&2; kill -INT 0; sleep 1000";
         let begun = started.container.start_beside(command(script), stdio).await.unwrap();
-        drop(far);
         let mut typist = File::from(near.try_clone().expect("a descriptor"));
         typist.write_all(b"something\n").expect("it is read");
         let ending = begun.wait().await;

@@ -17,6 +17,8 @@ edit        get               -                    secrets              default 
 edit        create            -                    namespaces           -                -      yes
 edit        create            -                    pods/eviction        default          x      yes
 edit        get               -                    pods/log             default          x      yes
+edit        create            -                    pods/exec            default          x      yes
+edit        get               -                    pods/attach          default          x      yes
 edit        get               batch                jobs/status          default          x      yes
 edit        get               -                    nodes                -                here   yes
 edit        list              -                    nodes                -                -      yes
@@ -54,6 +56,8 @@ view        deletecollection  -                    pods                 default 
 view        patch             batch                jobs/status          default          x      no
 view        create            -                    pods/eviction        default          x      no
 view        get               -                    pods/exec            default          x      no
+view        create            -                    pods/exec            default          x      no
+view        create            -                    pods/attach          default          x      no
 view        get               -                    pods/proxy           default          x      no
 view        create            -                    serviceaccounts/token default         x      no
 
@@ -84,6 +88,7 @@ controller  create            -                    nodes                -       
 controller  patch             -                    nodes/status         -                here   no
 controller  get               -                    pods/log             default          x      no
 controller  create            -                    pods/eviction        default          x      no
+controller  create            -                    pods/exec            default          x      no
 controller  create            batch                pods                 default          -      no
 
 node        list              -                    nodes                -                -      yes
@@ -101,6 +106,7 @@ node        create            -                    pods                 default 
 node        patch             -                    pods                 default          x      no
 node        deletecollection  -                    pods                 default          -      no
 node        create            -                    pods/binding         default          x      no
+node        create            -                    pods/exec            default          x      no
 node        get               -                    configmaps           default          x      yes
 node        get               -                    secrets              default          x      yes
 node        patch             -                    secrets              default          x      no
