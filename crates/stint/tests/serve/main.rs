@@ -9,4 +9,5 @@ mod logs;
 mod look;
 mod pods;
 mod process;
+mod quota;
 mod status;
