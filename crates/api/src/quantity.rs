@@ -100,6 +100,12 @@ impl Quantity {
         Self { amount: Decimal::ZERO, format: Format::DecimalSi, verbatim: None }
     }
 
+    /// A whole number.
+    pub fn whole(number: u64) -> Self {
+        let digits = number.to_string().into_bytes();
+        Self { amount: Decimal::new(false, digits, 0), ..Self::zero() }
+    }
+
     /// Whether it is below zero.
     pub fn is_negative(&self) -> bool {
         self.amount.negative
@@ -146,6 +152,20 @@ impl Quantity {
             format: if self.is_zero() { other.format } else { self.format },
             verbatim: None,
         }
+    }
+
+    /// The difference, in the format of `self` unless that is zero.
+    #[must_use]
+    pub fn minus(&self, other: &Self) -> Self {
+        let mut less = other.clone();
+        less.amount.negative = !less.amount.negative && !less.is_zero();
+        self.plus(&less)
+    }
+
+    /// So many times the amount.
+    #[must_use]
+    pub fn times(&self, count: u64) -> Self {
+        Self { amount: self.amount.times(count), format: self.format, verbatim: None }
     }
 }
 

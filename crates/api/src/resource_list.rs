@@ -11,7 +11,7 @@ use crate::quantity::Quantity;
 /// A map of resource names to amounts, as the API has it.
 pub(crate) type ResourceList = BTreeMap<String, QuantityText>;
 /// The same with the amounts read.
-pub(crate) type Amounts = BTreeMap<String, Quantity>;
+pub type Amounts = BTreeMap<String, Quantity>;
 
 /// What the names of resources begin with that are memory in pages of a size of its own.
 pub(crate) const HUGE_PAGES: &str = "hugepages-";
@@ -29,6 +29,22 @@ pub(crate) fn is_sidecar(container: &Container) -> bool {
 /// Reads an amount that is known to be well formed or was reported already.
 pub(crate) fn parse_amount(amount: &QuantityText) -> Option<Quantity> {
     amount.0.trim().parse().ok()
+}
+
+/// Rounds amounts up to thousandths and writes them as the server would. What
+/// is no quantity stays as it is, for validation to report.
+pub(crate) fn round_up(list: &mut Option<ResourceList>) {
+    for amount in list.iter_mut().flat_map(BTreeMap::values_mut) {
+        if let Some(quantity) = parse_amount(amount) {
+            amount.0 = quantity.round_up_to_milli().to_string();
+        }
+    }
+}
+
+/// The amounts of a list, as far as they can be read.
+pub(crate) fn read(list: &Option<ResourceList>) -> Amounts {
+    let given = list.iter().flatten();
+    given.filter_map(|(name, amount)| Some((name.clone(), parse_amount(amount)?))).collect()
 }
 
 /// The amount of one resource in a list that may not be there.

@@ -15,6 +15,7 @@ use crate::kinds;
 use crate::log::LogSource;
 use crate::object::{Object, managed};
 use crate::status::Status;
+use crate::verb::charge::Lines;
 
 /// What the server works on.
 #[derive(Clone, Debug)]
@@ -38,6 +39,8 @@ pub(crate) struct Api {
     pub(crate) draining: watch::Sender<bool>,
     /// Held while an object with an address of its own is created, so that no two get the same.
     pub(crate) addresses: Mutex<()>,
+    /// Writes that wait for quotas.
+    pub(crate) lines: Lines,
 }
 
 /// An object as it is stored now.
@@ -66,7 +69,7 @@ impl Api {
     pub(crate) fn new(store: Store, config: Config) -> Self {
         let Config { gates, clock, logs } = config;
         let (draining, addresses) = (watch::Sender::new(false), Mutex::new(()));
-        Api { store, gates, clock, logs, draining, addresses }
+        Api { store, gates, clock, logs, draining, addresses, lines: Lines::default() }
     }
 
     /// Resolves when everything that has no end of its own is to end.
@@ -80,8 +83,7 @@ impl Api {
 
     /// The time as objects carry it: in whole seconds.
     pub(crate) fn now(&self) -> Timestamp {
-        let now = self.clock.now();
-        Timestamp::from_second(now.as_second()).expect("a time without its fraction is a time")
+        in_seconds(&self.clock)
     }
 
     /// What is stored under a name, decoded.
@@ -117,6 +119,12 @@ impl Api {
         }
         Ok(Some(found.entry))
     }
+}
+
+/// The time as objects carry it.
+pub(crate) fn in_seconds(clock: &Clock) -> Timestamp {
+    let second = clock.now().as_second();
+    Timestamp::from_second(second).expect("a time without its fraction is a time")
 }
 
 /// Where an object is stored.

@@ -11,10 +11,12 @@ pub(crate) use names::group_version;
 use std::borrow::Cow;
 
 use jiff::Timestamp;
+use k8s_openapi::api::core::v1::LimitRange;
 use serde_json::Value;
 use stint_api::feature_gates::FeatureGates;
 use stint_api::field_error::{FieldError, quote};
 use stint_api::pod_deletion::Deletion;
+use stint_api::quota::{Counted, Tracked};
 use stint_store::Revision;
 
 use crate::object::{self, KubernetesType};
@@ -33,6 +35,8 @@ pub struct Manners {
     pub orphans_by_default: bool,
     /// Whether there is a status subresource.
     pub has_status: bool,
+    /// Whether LimitRanges are about new objects.
+    pub is_limited: bool,
     /// Whether new objects may be given an address of their own.
     pub takes_address: bool,
     /// Whether many can be deleted at once.
@@ -54,6 +58,7 @@ impl Manners {
         returns_deleted: false,
         orphans_by_default: false,
         has_status: false,
+        is_limited: false,
         takes_address: false,
         deletes_collections: true,
         has_dependents: true,
@@ -129,6 +134,29 @@ pub trait Kind: Send + Sync + 'static {
     /// Does to a new object what admission plugins do; if it is refused, why.
     fn admit(_object: &mut Self::Object) -> Result<(), String> {
         Ok(())
+    }
+
+    /// Gives a new object what a LimitRange gives to those that ask for nothing.
+    fn apply_limits(_object: &mut Self::Object, _range: &LimitRange) {}
+
+    /// Whether a LimitRange lets a new object in; if not, why.
+    fn check_limits(_object: &Self::Object, _range: &LimitRange) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// What a new object takes of quotas; none, if it is never counted.
+    fn counted(_object: &Self::Object, _now: Timestamp) -> Option<Counted> {
+        let names = Self::NAMES;
+        Tracked::of(names.group, names.plural).map(Counted::object)
+    }
+
+    /// What a change takes of quotas; none, if there is no such change.
+    fn counted_change(
+        _new: &Self::Object,
+        _old: &Self::Object,
+        _now: Timestamp,
+    ) -> Option<Counted> {
+        None
     }
 
     /// The service account that an admitted object has by name, which must be there.

@@ -7,9 +7,11 @@ mod event;
 mod events_event;
 mod job;
 mod lease;
+mod limit_range;
 mod namespace;
 mod node;
 mod pod;
+mod resource_quota;
 mod secret;
 mod service;
 mod service_account;
@@ -21,9 +23,11 @@ pub static ALL: &[&dyn AnyKind] = &[
     &Of::<config_map::ConfigMaps>::THE,
     &Of::<endpoints::EndpointsKind>::THE,
     &Of::<event::Events>::THE,
+    &Of::<limit_range::LimitRanges>::THE,
     &Of::<namespace::Namespaces>::THE,
     &Of::<node::Nodes>::THE,
     &Of::<pod::Pods>::THE,
+    &Of::<resource_quota::ResourceQuotas>::THE,
     &Of::<secret::Secrets>::THE,
     &Of::<service_account::ServiceAccounts>::THE,
     &Of::<service::Services>::THE,
@@ -49,6 +53,16 @@ pub(crate) fn namespaces() -> &'static dyn AnyKind {
 /// Pods, which have parts of their own.
 pub(crate) fn pods() -> &'static dyn AnyKind {
     &Of::<pod::Pods>::THE
+}
+
+/// LimitRanges, which say what Pods get and may ask for.
+pub(crate) fn limit_ranges() -> &'static dyn AnyKind {
+    &Of::<limit_range::LimitRanges>::THE
+}
+
+/// ResourceQuotas, which are charged for what is made.
+pub(crate) fn resource_quotas() -> &'static dyn AnyKind {
+    &Of::<resource_quota::ResourceQuotas>::THE
 }
 
 /// Service accounts, without which Pods are not admitted.

@@ -17,6 +17,7 @@ mod meta;
 mod node;
 mod pod;
 mod pod_status;
+mod quota;
 mod review;
 mod scheduling;
 mod service;
@@ -154,9 +155,11 @@ pub static KINDS: &[(&str, &str, Message)] = &[
     ("v1", "ConfigMap", core::CONFIG_MAP),
     ("v1", "Endpoints", core::ENDPOINTS),
     ("v1", "Event", event::CORE_EVENT),
+    ("v1", "LimitRange", quota::LIMIT_RANGE),
     ("v1", "Namespace", core::NAMESPACE),
     ("v1", "Node", node::NODE),
     ("v1", "Pod", pod::POD),
+    ("v1", "ResourceQuota", quota::RESOURCE_QUOTA),
     ("v1", "Secret", core::SECRET),
     ("v1", "Service", service::SERVICE),
     ("v1", "ServiceAccount", core::SERVICE_ACCOUNT),

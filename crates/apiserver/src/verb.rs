@@ -2,8 +2,10 @@
 //! knows a kind by name.
 
 pub(crate) mod apply;
+pub(crate) mod charge;
 mod create;
 pub(crate) mod delete;
+mod limit;
 pub(crate) mod list;
 pub(crate) mod metadata;
 mod track;

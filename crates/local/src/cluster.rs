@@ -23,6 +23,7 @@ use crate::event_collector;
 use crate::namespaces;
 use crate::pod_collector;
 use crate::pods::{NodeConsoles, NodeLogs, NodeOptions, Running};
+use crate::quotas;
 use crate::tasks::{Starting, TaskFailure, Tasks};
 use crate::ttl;
 
@@ -170,6 +171,7 @@ impl Cluster {
         let gate = options.gate;
         starting.spawn("binder", binder::run(controller(), clock.clone(), gate.clone()));
         starting.spawn("endpoints", endpoints::run(controller()));
+        starting.spawn("quotas", quotas::run(controller(), clock.clone()));
         starting.spawn("TTL", ttl::run(controller(), clock.clone(), gate.clone()));
         let kept = options.kept;
         let pods = pod_collector::run(controller(), kept.finished_pods, clock.clone());

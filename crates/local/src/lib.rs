@@ -7,6 +7,7 @@
 //!                        ├─ collector        what becomes of objects when their owners go (graph)
 //!                        ├─ binder           which Pod goes to which node (plan)
 //!                        ├─ endpoints        which Pods are behind a Service
+//!                        ├─ quotas           how much is used of what a namespace may have
 //!                        ├─ ttl              Jobs whose time to live is over
 //!                        ├─ pod_collector    Pods that nobody else would remove
 //!                        ├─ event_collector  Events that are old, or too many
@@ -36,6 +37,7 @@ mod pace;
 mod pod_collector;
 mod pods;
 mod queue;
+mod quotas;
 mod refusal;
 mod resource;
 mod sight;

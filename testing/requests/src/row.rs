@@ -16,7 +16,7 @@ use crate::differences::differences;
 use crate::placeholder::Placeholders;
 
 /// The files, and how many requests each has at least.
-pub const FILES: [(&str, usize); 12] = [
+pub const FILES: [(&str, usize); 13] = [
     ("apply", 100),
     ("create", 80),
     ("delete", 140),
@@ -26,6 +26,7 @@ pub const FILES: [(&str, usize); 12] = [
     ("part", 60),
     ("patch", 45),
     ("path", 35),
+    ("quota", 170),
     ("status", 45),
     ("update", 60),
     ("watch", 62),

@@ -8,7 +8,8 @@
 
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{
-    ConfigMap, Endpoints, Event, Namespace, Node, Secret, Service, ServiceAccount,
+    ConfigMap, Endpoints, Event, LimitRange, Namespace, Node, ResourceQuota, Secret, Service,
+    ServiceAccount,
 };
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use serde::Serialize;
@@ -95,6 +96,13 @@ fn kind(file: &str) -> Kind {
         }
         "lease.yaml" => {
             kind!(lease, Lease, "/apis/coordination.k8s.io/v1/namespaces/{}/leases")
+        }
+        "limit_range.yaml" => {
+            kind!(limit_range, LimitRange, "/api/v1/namespaces/{}/limitranges")
+        }
+        "resource_quota.yaml" => {
+            let collection = "/api/v1/namespaces/{}/resourcequotas";
+            Kind { collection, ..kind!(resource_quota, ResourceQuota, "", status) }
         }
         "node.yaml" => kind!(node, Node, "/api/v1/nodes", status),
         "namespace.yaml" => namespaces(),

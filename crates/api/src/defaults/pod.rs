@@ -10,9 +10,9 @@ use k8s_openapi::api::core::v1::{
 };
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity as QuantityText;
 
-use super::pod_spec::{default_pod_spec, default_resources, round_up};
+use super::pod_spec::{default_pod_spec, default_resources};
 use crate::quantity::Quantity;
-use crate::resource_list::{Amounts, is_huge_page, sum_up};
+use crate::resource_list::{Amounts, is_huge_page, round_up, sum_up};
 
 /// Annotations of a time when Pods had no init containers; the API server drops them.
 const INIT_CONTAINER_ANNOTATIONS: [&str; 4] = [

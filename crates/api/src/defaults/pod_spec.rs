@@ -7,12 +7,11 @@ mod container;
 mod image;
 mod volume;
 
-use std::collections::BTreeMap;
-
 use k8s_openapi::api::core::v1::{PodSpec, ResourceFieldSelector, ResourceRequirements};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity as QuantityText;
 
 use crate::quantity::Quantity;
+use crate::resource_list::round_up;
 
 const TERMINATION_GRACE_PERIOD_SECONDS: i64 = 30;
 
@@ -55,16 +54,6 @@ pub(super) fn default_resources(resources: &mut Option<ResourceRequirements>) {
     if let Some(resources) = resources {
         round_up(&mut resources.limits);
         round_up(&mut resources.requests);
-    }
-}
-
-/// Rounds amounts up to thousandths and writes them as the server would. What
-/// is no quantity stays as it is, for validation to report.
-pub(super) fn round_up(list: &mut Option<BTreeMap<String, QuantityText>>) {
-    for amount in list.iter_mut().flatten().map(|(_, amount)| amount) {
-        if let Ok(quantity) = amount.0.trim().parse::<Quantity>() {
-            amount.0 = quantity.round_up_to_milli().to_string();
-        }
     }
 }
 

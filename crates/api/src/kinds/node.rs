@@ -17,7 +17,7 @@ use crate::field_path::Path;
 use crate::identifier;
 use crate::ip_address::{is_dual_stack, validate_cidr};
 use crate::prepare::reset_server_fields;
-use crate::quantity::Quantity;
+use crate::resource_list::round_up;
 use crate::validation::object_meta::{validate_object_meta_by, validate_object_meta_update_by};
 use crate::validation::pod_spec::validate_amount;
 use crate::validation::{items, push_invalid, text};
@@ -113,13 +113,8 @@ pub fn set_defaults(node: &mut Node) {
     if status.allocatable.is_none() {
         status.allocatable.clone_from(&status.capacity);
     }
-    for amounts in [&mut status.capacity, &mut status.allocatable].into_iter().flatten() {
-        for amount in amounts.values_mut() {
-            if let Ok(quantity) = amount.0.trim().parse::<Quantity>() {
-                amount.0 = quantity.round_up_to_milli().to_string();
-            }
-        }
-    }
+    round_up(&mut status.capacity);
+    round_up(&mut status.allocatable);
 }
 
 /// The one network and the list of networks say the same; the one is what counts.

@@ -1,6 +1,6 @@
 //! Exact decimal numbers of any size.
 //!
-//! Only what a quantity needs: reading, rounding up, comparing and a sum. It
+//! Only what a quantity needs: reading, rounding up, comparing, a sum and a multiple. It
 //! knows nothing of suffixes.
 
 use std::cmp::Ordering;
@@ -94,6 +94,13 @@ impl Decimal {
         let sum = self.to_nanos().saturating_add(other.to_nanos());
         let digits = sum.unsigned_abs().to_string().into_bytes();
         Self::new(sum < 0, digits, NANO)
+    }
+
+    /// The product; beyond what nanos an `i128` holds, the nearest there is.
+    pub(super) fn times(&self, count: u64) -> Self {
+        let product = self.to_nanos().saturating_mul(i128::from(count));
+        let digits = product.unsigned_abs().to_string().into_bytes();
+        Self::new(product < 0, digits, NANO)
     }
 
     /// The number in nanos, or the nearest an `i128` holds.

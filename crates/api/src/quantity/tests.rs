@@ -176,6 +176,9 @@ proptest! {
         prop_assert_eq!(parse(&a).cmp(&parse(&b)), nanos(x).cmp(&nanos(y)), "{} {}", a, b);
         let sum = parse(&a).plus(&parse(&b));
         prop_assert_eq!(sum.amount.to_nanos(), nanos(x) + nanos(y));
+        let difference = parse(&a).minus(&parse(&b));
+        prop_assert_eq!(difference.amount.to_nanos(), nanos(x) - nanos(y));
+        prop_assert_eq!(parse(&a).times(7).amount.to_nanos(), 7 * nanos(x));
     }
 
     #[test]

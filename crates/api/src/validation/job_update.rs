@@ -4,6 +4,7 @@ use k8s_openapi::api::batch::v1::{Job, JobSpec};
 use k8s_openapi::api::core::v1::{Affinity, Container, PodSpec, PodTemplateSpec};
 use serde_json::Value;
 
+use super::IMMUTABLE;
 use super::job::{self, LabelPrefix, is_indexed};
 use super::object_meta::validate_object_meta_update;
 use crate::closed_set::JobConditionType;
@@ -12,8 +13,6 @@ use crate::field_error::FieldError;
 use crate::field_path::Path;
 use crate::names::label;
 use crate::semantic_equality::{json, semantically_equal};
-
-const IMMUTABLE: &str = "field is immutable";
 
 /// Validates a changed Job, prepared for the update, against the stored one.
 pub fn validate_job_update(new: &Job, old: &Job) -> Vec<FieldError> {

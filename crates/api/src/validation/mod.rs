@@ -23,6 +23,9 @@ use crate::field_path::Path;
 /// What every number that counts something is told when it is below zero.
 pub(crate) const NOT_NEGATIVE: &str = "must be greater than or equal to 0";
 
+/// What every field is told that an update may not change.
+pub(crate) const IMMUTABLE: &str = "field is immutable";
+
 /// Says of one value each thing that is wrong with it.
 pub(crate) fn push_invalid(
     path: &Path<'_>,

@@ -11,7 +11,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{
 };
 use serde::Serialize;
 
-use super::{items, push_invalid, text, validate_non_negative};
+use super::{IMMUTABLE, items, push_invalid, text, validate_non_negative};
 use crate::field_error::{FieldError, quote};
 use crate::field_path::Path;
 use crate::identifier;
@@ -139,7 +139,7 @@ pub fn validate_same<T: PartialEq + Serialize>(
     errors: &mut Vec<FieldError>,
 ) {
     if new != old {
-        errors.push(FieldError::invalid(path, new, "field is immutable"));
+        errors.push(FieldError::invalid(path, new, IMMUTABLE));
     }
 }
 

@@ -35,7 +35,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use k8s_openapi::api::core::v1::{Container, PodResourceClaim, PodSpec, Volume};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-pub(crate) use self::resources::validate_amount;
+pub(crate) use self::resources::{
+    can_overcommit, container_resource_name, is_extended, is_native, known_resource_name,
+    validate_amount,
+};
 use super::object_meta::validate_labels;
 use super::{items, push_invalid, text, validate_one_of};
 use crate::field_error::FieldError;

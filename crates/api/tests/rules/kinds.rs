@@ -38,6 +38,16 @@ fn leases() {
 }
 
 #[test]
+fn limit_ranges() {
+    run("limit_range", 25);
+}
+
+#[test]
+fn resource_quotas() {
+    run("resource_quota", 35);
+}
+
+#[test]
 fn nodes() {
     run("node", 30);
 }

@@ -67,6 +67,8 @@ const EDIT: Table = Table {
         rule(WRITE, CORE, &["nodes", "nodes/*"]),
         // That a namespace is empty, its controller says.
         rule(WRITE, CORE, &["namespaces/finalize"]),
+        // How much a namespace may have is not for those to say who use it.
+        rule(WRITE, CORE, &["limitranges", "resourcequotas"]),
     ],
 };
 
@@ -100,6 +102,8 @@ const CONTROLLER: Table = Table {
         // The endpoints controller.
         rule(&["create"], CORE, &["endpoints"]),
         rule(&["create"], DISCOVERY, &["endpointslices"]),
+        // The quota controller.
+        rule(&["get", "update", "patch"], CORE, &["resourcequotas/status"]),
         // What all of them say, and who of them leads.
         rule(&["create"], CORE, &["events"]),
         rule(&["create"], EVENTS, &["events"]),

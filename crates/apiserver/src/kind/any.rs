@@ -8,10 +8,12 @@ use std::marker::PhantomData;
 use bytes::Bytes;
 use jiff::Timestamp;
 use k8s_openapi::Metadata;
+use k8s_openapi::api::core::v1::LimitRange;
 use serde_json::Value;
 use stint_api::feature_gates::FeatureGates;
 use stint_api::field_error::FieldError;
 use stint_api::pod_deletion::Deletion;
+use stint_api::quota::Counted;
 use stint_store::{Entry, Revision};
 
 use super::{Context, Kind, Manners, Names, Part, PartOf};
@@ -47,6 +49,11 @@ pub trait AnyKind: Send + Sync {
         validation: FieldValidation,
     ) -> Result<Decoded<Box<dyn Object>>, Status>;
     fn admit(&self, object: &mut dyn Object) -> Result<(), String>;
+    fn apply_limits(&self, object: &mut dyn Object, range: &LimitRange);
+    fn check_limits(&self, object: &dyn Object, range: &LimitRange) -> Result<(), String>;
+    fn counted(&self, object: &dyn Object, now: Timestamp) -> Option<Counted>;
+    fn counted_change(&self, new: &dyn Object, old: &dyn Object, now: Timestamp)
+    -> Option<Counted>;
     fn account<'o>(&self, object: &'o dyn Object) -> Option<&'o str>;
     fn resets(&self, part: Part) -> &'static [&'static [&'static str]];
     fn tracked(&self, object: &mut dyn Object, gates: &FeatureGates) -> Vec<u8>;
@@ -164,6 +171,27 @@ impl<K: Kind> AnyKind for Of<K> {
 
     fn admit(&self, object: &mut dyn Object) -> Result<(), String> {
         K::admit(object.expect_mut())
+    }
+
+    fn apply_limits(&self, object: &mut dyn Object, range: &LimitRange) {
+        K::apply_limits(object.expect_mut(), range);
+    }
+
+    fn check_limits(&self, object: &dyn Object, range: &LimitRange) -> Result<(), String> {
+        K::check_limits(object.expect_ref(), range)
+    }
+
+    fn counted(&self, object: &dyn Object, now: Timestamp) -> Option<Counted> {
+        K::counted(object.expect_ref(), now)
+    }
+
+    fn counted_change(
+        &self,
+        new: &dyn Object,
+        old: &dyn Object,
+        now: Timestamp,
+    ) -> Option<Counted> {
+        K::counted_change(new.expect_ref(), old.expect_ref(), now)
     }
 
     fn account<'o>(&self, object: &'o dyn Object) -> Option<&'o str> {

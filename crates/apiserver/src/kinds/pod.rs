@@ -3,15 +3,17 @@
 use std::borrow::Cow;
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{LimitRange, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::Value;
 use stint_api::defaults::pod::default_pod;
 use stint_api::feature_gates::FeatureGates;
 use stint_api::field_error::FieldError;
+use stint_api::limits;
 use stint_api::pod_deletion::{Deletion, begin_deletion};
 use stint_api::pod_field::pod_field;
 use stint_api::prepare::pod as prepare;
+use stint_api::quota::{Counted, has_deadline};
 use stint_api::validation::pod as validation;
 
 use crate::kind::{Context, Kind, Manners, Names, Part, PartOf};
@@ -36,7 +38,8 @@ impl Kind for Pods {
         is_namespaced: true,
     };
 
-    const MANNERS: Manners = Manners { has_status: true, returns_deleted: true, ..Manners::USUAL };
+    const MANNERS: Manners =
+        Manners { has_status: true, returns_deleted: true, is_limited: true, ..Manners::USUAL };
 
     const STORED_UNDER: &'static str = "pods";
 
@@ -62,6 +65,24 @@ impl Kind for Pods {
     fn admit(pod: &mut Pod) -> Result<(), String> {
         default_pod(pod);
         prepare::admit_pod(pod).map_err(|error| error.to_string())
+    }
+
+    fn apply_limits(pod: &mut Pod, range: &LimitRange) {
+        limits::apply_defaults(pod, range);
+    }
+
+    fn check_limits(pod: &Pod, range: &LimitRange) -> Result<(), String> {
+        limits::check(pod, range)
+    }
+
+    fn counted(pod: &Pod, now: Timestamp) -> Option<Counted> {
+        Some(Counted::pod(pod, now))
+    }
+
+    /// A Pod that gets a deadline may be in the scope of another quota.
+    fn counted_change(new: &Pod, old: &Pod, now: Timestamp) -> Option<Counted> {
+        (has_deadline(new) != has_deadline(old))
+            .then(|| Counted::pod(new, now).changed_from(Counted::pod(old, now)))
     }
 
     fn account(pod: &Pod) -> Option<&str> {

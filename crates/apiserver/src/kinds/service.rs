@@ -8,6 +8,7 @@ use serde_json::Value;
 use stint_api::feature_gates::FeatureGates;
 use stint_api::field_error::FieldError;
 use stint_api::kinds::service as rules;
+use stint_api::quota::Counted;
 
 use crate::kind::{Context, Kind, Manners, Names, Part, resets_of_status};
 use crate::object;
@@ -50,6 +51,15 @@ impl Kind for Services {
 
     fn resets(part: Part) -> &'static [&'static [&'static str]] {
         resets_of_status(part)
+    }
+
+    fn counted(service: &Service, _now: Timestamp) -> Option<Counted> {
+        Some(Counted::service(service))
+    }
+
+    /// A Service may become one that takes ports of nodes.
+    fn counted_change(new: &Service, old: &Service, _now: Timestamp) -> Option<Counted> {
+        Some(Counted::service(new).changed_from(Counted::service(old)))
     }
 
     fn prepare_for_create(object: &mut Service, context: &Context<'_>) {

@@ -127,6 +127,19 @@ pub(super) const ENUMS: &[(&str, &str, &str)] = &[
     ("PodStatus", "phase", "Failed Pending Running Succeeded Unknown"),
     ("PodStatus", "qosClass", "BestEffort Burstable Guaranteed"),
     ("PortStatus", "protocol", "SCTP TCP UDP"),
+    (
+        "ResourceQuotaSpec",
+        "scopes",
+        "BestEffort CrossNamespacePodAffinity NotBestEffort NotTerminating PriorityClass \
+         Terminating VolumeAttributesClass",
+    ),
+    (
+        "ScopedResourceSelectorRequirement",
+        "scopeName",
+        "BestEffort CrossNamespacePodAffinity NotBestEffort NotTerminating PriorityClass \
+         Terminating VolumeAttributesClass",
+    ),
+    ("ScopedResourceSelectorRequirement", "operator", "DoesNotExist Exists In NotIn"),
     ("SeccompProfile", "type", "Localhost RuntimeDefault Unconfined"),
     ("SecurityContext", "procMount", "Default Unmasked"),
     ("ServicePort", "protocol", "SCTP TCP UDP"),

@@ -6,7 +6,8 @@ use k8s_openapi::api::authorization::v1::{SelfSubjectAccessReview, SelfSubjectRu
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{
-    Binding, ConfigMap, Endpoints, Event, Namespace, Node, Pod, Secret, Service, ServiceAccount,
+    Binding, ConfigMap, Endpoints, Event, LimitRange, Namespace, Node, Pod, ResourceQuota, Secret,
+    Service, ServiceAccount,
 };
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::events::v1;
@@ -32,7 +33,7 @@ pub(super) fn schemas() -> Map<String, Value> {
         ($($of:ty),+ $(,)?) => { $( made.subschema_for::<$of>(); )+ };
     }
     add!(Binding, ConfigMap, Endpoints, Event, Namespace, Node, Pod, Secret, Service);
-    add!(ServiceAccount, EndpointSlice, Eviction, Job, Lease, v1::Event);
+    add!(LimitRange, ResourceQuota, ServiceAccount, EndpointSlice, Eviction, Job, Lease, v1::Event);
     add!(SelfSubjectAccessReview, SelfSubjectReview, SelfSubjectRulesReview);
     add!(APIGroup, APIGroupList, APIResourceList, APIVersions, DeleteOptions, ListMeta, Patch);
     add!(Status, WatchEvent<RawExtension>, Info);

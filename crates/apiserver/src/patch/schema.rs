@@ -52,10 +52,12 @@ pub static KINDS: &[(&str, &Type)] = &[
     ("v1", &CONFIG_MAP),
     ("v1", &ENDPOINTS),
     ("v1", &EVENT),
+    ("v1", &LIMIT_RANGE),
     ("v1", &NAMESPACE),
     ("v1", &NODE),
     ("v1", &POD),
     ("v1", &POD_TEMPLATE),
+    ("v1", &RESOURCE_QUOTA),
     ("v1", &SECRET),
     ("v1", &SERVICE),
     ("v1", &SERVICE_ACCOUNT),
@@ -81,6 +83,8 @@ static ENDPOINTS: Type = Type { name: "Endpoints", fields: &[METADATA] };
 static ENDPOINT_SLICE: Type = Type { name: "EndpointSlice", fields: &[METADATA] };
 static EVENT: Type = Type { name: "Event", fields: &[METADATA] };
 static LEASE: Type = Type { name: "Lease", fields: &[METADATA] };
+static LIMIT_RANGE: Type = Type { name: "LimitRange", fields: &[METADATA] };
+static RESOURCE_QUOTA: Type = Type { name: "ResourceQuota", fields: &[METADATA] };
 static SECRET: Type = Type { name: "Secret", fields: &[METADATA] };
 
 static NAMESPACE: Type =

@@ -6,9 +6,10 @@ use k8s_openapi::jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Error, Value};
 
+use super::service_account;
 use super::{Column, RowCondition};
-use super::{config_map, endpoint_slice, endpoints, event, events_event, job, lease, namespace};
-use super::{node, pod, secret, service, service_account};
+use super::{config_map, endpoint_slice, endpoints, event, events_event, job, lease};
+use super::{limit_range, namespace, node, pod, resource_quota, secret, service};
 
 /// How the objects of a kind become rows.
 #[derive(Clone, Copy, Debug)]
@@ -40,9 +41,11 @@ pub fn of(api_version: &str, kind: &str) -> Option<TableKind> {
         ("v1", "ConfigMap") => table!(config_map),
         ("v1", "Endpoints") => table!(endpoints),
         ("v1", "Event") => table!(event),
+        ("v1", "LimitRange") => table!(limit_range),
         ("v1", "Namespace") => table!(namespace),
         ("v1", "Node") => table!(node),
         ("v1", "Pod") => TableKind { columns: pod::COLUMNS, print: print_pod },
+        ("v1", "ResourceQuota") => table!(resource_quota),
         ("v1", "Secret") => table!(secret),
         ("v1", "Service") => table!(service),
         ("v1", "ServiceAccount") => table!(service_account),

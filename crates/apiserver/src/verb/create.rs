@@ -9,6 +9,8 @@ use stint_api::field_path::Path;
 use stint_api::kinds::service::HEADLESS;
 use stint_store::{Condition, Entry, StoreError, Write};
 
+use super::charge::Failed;
+use super::limit::check_limits;
 use super::metadata;
 use super::track::{Owners, Tracked};
 use crate::api::{Api, Written, key, prefix, store_failed};
@@ -63,7 +65,9 @@ impl Api {
         let mut home = self.check_namespace(names, namespace, &name)?;
         let is_applied = matches!(owners, Owners::Known(_));
         let Tracked { mut managed, given } = match owners {
-            Owners::By(manager) => self.track(kind, Part::Whole, None, asked.as_mut(), &manager),
+            Owners::By(manager) => {
+                self.tracker().track(kind, Part::Whole, None, asked.as_mut(), &manager)
+            }
             Owners::Known(managed) => Tracked::known(managed),
         };
         let mut name = name;
@@ -73,9 +77,12 @@ impl Api {
             let is_generated = metadata::begin(object.meta_mut(), self.now());
             self.prepare_new(kind, object.as_mut(), given.as_deref())?;
             name = object.meta().name.clone().unwrap_or_default();
+            let counted = self.counted(namespace, || kind.counted(object.as_ref(), self.now()));
             let stored = kind.to_stored(object.as_ref(), managed.as_deref().map(str::as_bytes))?;
             let key = key(kind, namespace, &name);
             if options.is_dry_run {
+                self.check_quotas(namespace, counted.as_ref())
+                    .map_err(|failed| failed.status(kind, &name))?;
                 if let Some(entry) = self.store.get(&key) {
                     return Err(taken(kind, &name, Some(&entry)));
                 }
@@ -85,26 +92,30 @@ impl Api {
             if let Some(home) = &home {
                 write = write.guarded(home.key.clone(), Condition::At(home.modified));
             }
-            match self.store.write(write).await {
+            let failed = match self.write_counted(namespace, counted, write).await {
                 Ok(change) => {
                     let revision = Some(change.revision);
                     return Ok(Written { stored, revision, is_new: true, warnings });
                 }
+                Err(failed @ Failed::Refused(_)) => return Err(failed.status(kind, &name)),
+                Err(Failed::Store(error)) => error,
+            };
+            match failed {
                 // Whoever was faster may have deleted the namespace, or only labelled it.
-                Err(StoreError::Conflict { key, .. })
+                StoreError::Conflict { key, .. }
                     if home.as_ref().is_some_and(|home| home.key == key) =>
                 {
                     home = self.check_namespace(names, namespace, &name)?;
                 }
                 // Who owns what is worth less than the object, unless it is applied.
-                Err(StoreError::TooLarge { .. }) if managed.is_some() && !is_applied => {
+                StoreError::TooLarge { .. } if managed.is_some() && !is_applied => {
                     managed = None;
                 }
-                Err(StoreError::Conflict { .. }) if is_generated => names_left -= 1,
-                Err(StoreError::Conflict { current, .. }) => {
+                StoreError::Conflict { .. } if is_generated => names_left -= 1,
+                StoreError::Conflict { current, .. } => {
                     return Err(taken(kind, &name, current.as_deref()));
                 }
-                Err(error) => return Err(store_failed(error)),
+                error => return Err(store_failed(error)),
             }
         }
         Err(Status::no_free_name(names, &name))
@@ -122,6 +133,10 @@ impl Api {
         kind.admit(object).map_err(|why| {
             Status::forbidden(kind.names(), object.meta().name.as_deref().unwrap_or(""), why)
         })?;
+        let ranges = self.limit_ranges(kind, object);
+        for range in &ranges {
+            kind.apply_limits(object, range);
+        }
         self.check_account(kind, object)?;
         let own_address = address_of(kind, object);
         kind.prepare_for_create(object, &context);
@@ -136,7 +151,7 @@ impl Api {
             errors.push(FieldError::invalid(&path.child("clusterIPs"), [&address], why));
         }
         if errors.is_empty() {
-            return Ok(());
+            return check_limits(kind, object, &ranges);
         }
         let name = object.meta().name.as_deref().unwrap_or("");
         Err(kind.invalid(name, &errors))

@@ -4,8 +4,10 @@
 use bytes::Bytes;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
 use serde_json::Value;
+use stint_api::feature_gates::FeatureGates;
 
-use crate::api::{Api, Current};
+use crate::api::{Api, Current, in_seconds};
+use crate::clock::Clock;
 use crate::fields::FieldSet;
 use crate::fields::compare::Changes;
 use crate::fields::managed::{Author, Managed};
@@ -41,7 +43,21 @@ impl Tracked {
     }
 }
 
+/// Whoever finds out who owns what.
+#[derive(Clone, Debug)]
+pub(super) struct Tracker {
+    gates: FeatureGates,
+    clock: Clock,
+}
+
 impl Api {
+    /// Whoever finds out who owns what here.
+    pub(super) fn tracker(&self) -> Tracker {
+        Tracker { gates: self.gates, clock: self.clock.clone() }
+    }
+}
+
+impl Tracker {
     /// Who owns what of an object after a write. The managedFields that it brings itself are taken
     /// out of it.
     pub(super) fn track(
@@ -84,7 +100,7 @@ impl Api {
         let (new_tree, old_tree) =
             (Tree::of(text(&new_text)), old_text.as_deref().map(|old| Tree::of(text(old))));
         let changes = Changes::between(old_tree.as_ref().map(Tree::root), new_tree.root(), message);
-        let (resets, now) = (resets_of(kind, part), self.now().to_string());
+        let (resets, now) = (resets_of(kind, part), in_seconds(&self.clock).to_string());
         let author = Author {
             name: manager,
             api_version: &api_version,

@@ -11,9 +11,11 @@
 use bytes::Bytes;
 use stint_api::field_error::{FieldError, quote};
 use stint_api::field_path::Path;
+use stint_api::quota::Counted;
 use stint_store::{Condition, Revision, StoreError, Write};
 
 use super::apply::{ApplyPatch, Made};
+use super::charge::Failed;
 use super::metadata;
 use super::track::{Owners, Tracked, differ_in_times_only, text};
 use crate::api::{Api, Current, Written, store_failed};
@@ -168,7 +170,7 @@ impl Api {
             let (owners, warnings) = (Owners::Known(None), Vec::new());
             let attempt =
                 Attempt { which, current: &current, is_conditional: false, owners, warnings };
-            if let Some(written) = self.put(attempt, stored, is_dry_run).await? {
+            if let Some(written) = self.put(attempt, stored, None, is_dry_run).await? {
                 return Ok(written);
             }
         }
@@ -208,7 +210,7 @@ impl Api {
         metadata::set_namespace(new.meta_mut(), names, namespace)?;
         let Tracked { managed, given } = match &attempt.owners {
             Owners::By(manager) => {
-                self.track(kind, part, Some(attempt.current), new.as_mut(), manager)
+                self.tracker().track(kind, part, Some(attempt.current), new.as_mut(), manager)
             }
             Owners::Known(managed) => Tracked::known(managed.clone()),
         };
@@ -224,12 +226,16 @@ impl Api {
         if !errors.is_empty() {
             return Err(kind.invalid(name, &errors));
         }
+        let counted = match part {
+            Part::Whole => kind.counted_change(new.as_ref(), old.as_ref(), self.now()),
+            Part::Status | Part::Finalize => None,
+        };
         let is_released = metadata::is_released(new.meta()) && !kind.is_held(new.as_ref());
         let stored = self.with_owners(attempt.current, kind, new.as_ref(), managed.as_deref())?;
         if is_released {
             return self.remove(attempt, stored, is_dry_run).await;
         }
-        self.put(attempt, stored, is_dry_run).await
+        self.put(attempt, stored, counted, is_dry_run).await
     }
 
     /// The stored form of a changed object. If nothing has changed but when who owns what, nothing
@@ -255,26 +261,34 @@ impl Api {
         &self,
         attempt: Attempt<'_>,
         stored: Bytes,
+        counted: Option<Counted>,
         is_dry_run: bool,
     ) -> Result<Option<Written>, Status> {
+        let Which { kind, namespace, name, .. } = attempt.which;
         let entry = &attempt.current.entry;
         let at = entry.modified;
+        if is_dry_run {
+            self.check_quotas(namespace, counted.as_ref())
+                .map_err(|failed| failed.status(kind, name))?;
+        }
         if is_dry_run || stored == entry.value {
             return Ok(Some(attempt.written(stored, at)));
         }
         let write = Write::put(entry.key.clone(), Condition::At(at), stored.clone());
-        match self.store.write(write).await {
+        match self.write_counted(namespace, counted.clone(), write).await {
             Ok(change) => Ok(Some(attempt.written(stored, change.revision))),
             // Who owns what is worth less than the object, unless it is applied.
-            Err(StoreError::TooLarge { .. }) if attempt.may_lose_owners(&stored) => {
+            Err(Failed::Store(StoreError::TooLarge { .. })) if attempt.may_lose_owners(&stored) => {
                 let stored = Bytes::from(object::without_managed(&stored).into_owned());
                 let write = Write::put(entry.key.clone(), Condition::At(at), stored.clone());
-                match self.store.write(write).await {
+                match self.write_counted(namespace, counted, write).await {
                     Ok(change) => Ok(Some(attempt.written(stored, change.revision))),
-                    Err(error) => attempt.failed(error),
+                    Err(Failed::Store(error)) => attempt.failed(error),
+                    Err(refused) => Err(refused.status(kind, name)),
                 }
             }
-            Err(error) => attempt.failed(error),
+            Err(Failed::Store(error)) => attempt.failed(error),
+            Err(refused) => Err(refused.status(kind, name)),
         }
     }
 

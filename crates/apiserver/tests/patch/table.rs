@@ -4,7 +4,8 @@
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{
-    ConfigMap, Endpoints, Event, Namespace, Node, Pod, PodTemplate, Secret, Service, ServiceAccount,
+    ConfigMap, Endpoints, Event, LimitRange, Namespace, Node, Pod, PodTemplate, ResourceQuota,
+    Secret, Service, ServiceAccount,
 };
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::events::v1::Event as NewEvent;
@@ -21,10 +22,12 @@ fn every_field_of_the_table_is_one_of_its_type() {
             ("v1", "ConfigMap") => through::<ConfigMap>(&filled),
             ("v1", "Endpoints") => through::<Endpoints>(&filled),
             ("v1", "Event") => through::<Event>(&filled),
+            ("v1", "LimitRange") => through::<LimitRange>(&filled),
             ("v1", "Namespace") => through::<Namespace>(&filled),
             ("v1", "Node") => through::<Node>(&filled),
             ("v1", "Pod") => through::<Pod>(&filled),
             ("v1", "PodTemplate") => through::<PodTemplate>(&filled),
+            ("v1", "ResourceQuota") => through::<ResourceQuota>(&filled),
             ("v1", "Secret") => through::<Secret>(&filled),
             ("v1", "Service") => through::<Service>(&filled),
             ("v1", "ServiceAccount") => through::<ServiceAccount>(&filled),

@@ -3,7 +3,8 @@
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{
-    Binding, ConfigMap, Endpoints, Event, Namespace, Node, Pod, Secret, Service, ServiceAccount,
+    Binding, ConfigMap, Endpoints, Event, LimitRange, Namespace, Node, Pod, ResourceQuota, Secret,
+    Service, ServiceAccount,
 };
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::events::v1::Event as NewEvent;
@@ -27,9 +28,11 @@ pub(crate) fn through<'de, D: Deserializer<'de>>(
         }
         ("v1", "Endpoints") => again::<Endpoints, D>(source),
         ("v1", "Event") => again::<Event, D>(source),
+        ("v1", "LimitRange") => again::<LimitRange, D>(source),
         ("v1", "Namespace") => again::<Namespace, D>(source),
         ("v1", "Node") => again::<Node, D>(source),
         ("v1", "Pod") => again::<Pod, D>(source),
+        ("v1", "ResourceQuota") => again::<ResourceQuota, D>(source),
         ("v1", "Secret") => again::<Secret, D>(source),
         ("v1", "Service") => again::<Service, D>(source),
         ("v1", "ServiceAccount") => again::<ServiceAccount, D>(source),

@@ -22,7 +22,7 @@ use stint_apiserver::table::kind::{self, TableKind};
 use crate::{dump, moment};
 
 /// The files, and how many rows each has at least.
-const FILES: [(&str, usize); 13] = [
+const FILES: [(&str, usize); 15] = [
     ("config_map", 2),
     ("endpoint_slice", 11),
     ("endpoints", 9),
@@ -30,9 +30,11 @@ const FILES: [(&str, usize); 13] = [
     ("events_event", 6),
     ("job", 48),
     ("lease", 4),
+    ("limit_range", 2),
     ("namespace", 4),
     ("node", 13),
     ("pod", 84),
+    ("resource_quota", 5),
     ("secret", 4),
     ("service", 19),
     ("service_account", 2),
@@ -74,7 +76,9 @@ fn every_kind_has_its_columns() {
             .columns
             .iter()
             .map(|column| {
-                assert_eq!(column.column_type, "string", "{name}");
+                let is_time = column.name == "Created At";
+                let expected = if is_time { "date" } else { "string" };
+                assert_eq!(column.column_type, expected, "{name}");
                 assert_eq!(column.format == "name", column.name == "Name", "{name}");
                 let wide = ["", "+"][usize::try_from(column.priority).expect("0 or 1")];
                 format!("{}{wide}", column.name)

@@ -13,4 +13,5 @@ mod leftovers;
 mod namespaces;
 mod orphans;
 mod owners;
+mod quotas;
 mod scale;

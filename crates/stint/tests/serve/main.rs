@@ -9,5 +9,6 @@ mod logs;
 mod look;
 mod pods;
 mod process;
+mod quota;
 mod status;
 mod visits;

@@ -5,7 +5,7 @@
 use k8s_openapi::api::core::v1::{PodSpec, ResourceRequirements};
 
 use super::PodContext;
-use super::resources::{known_name, validate_requirements};
+use super::resources::{known_resource_name, validate_requirements};
 use crate::field_error::FieldError;
 use crate::field_path::Path;
 use crate::resource_list::{amount_of, is_huge_page, parse_amount, sum_up};
@@ -38,7 +38,7 @@ pub(super) fn validate_pod_resources(
 
 fn pod_level_name(name: &str, path: &Path<'_>, errors: &mut Vec<FieldError>) {
     let before = errors.len();
-    known_name(name, path, errors);
+    known_resource_name(name, path, errors);
     let is_supported = matches!(name, "cpu" | "memory") || is_huge_page(name);
     if errors.len() == before && !is_supported {
         errors.push(FieldError::not_supported(path, name, &POD_LEVEL));

@@ -56,7 +56,7 @@ pub(super) fn validate_container_resources(
     path: &Path<'_>,
     errors: &mut Vec<FieldError>,
 ) {
-    validate_requirements(requirements, container_name, claim_names, path, errors);
+    validate_requirements(requirements, container_resource_name, claim_names, path, errors);
 }
 
 /// Validates `overhead`, whose amounts upstream reports as limits.
@@ -127,7 +127,7 @@ pub(crate) fn validate_amount(
 }
 
 /// A resource name that is known, or has a domain.
-pub(super) fn known_name(name: &str, path: &Path<'_>, errors: &mut Vec<FieldError>) {
+pub(crate) fn known_resource_name(name: &str, path: &Path<'_>, errors: &mut Vec<FieldError>) {
     let wrong = identifier::qualified_name(name);
     if wrong.is_empty() && !name.contains('/') && !is_standard(name) {
         let detail = "must be a standard resource type or fully qualified";
@@ -136,8 +136,9 @@ pub(super) fn known_name(name: &str, path: &Path<'_>, errors: &mut Vec<FieldErro
     push_invalid(path, name, wrong, errors);
 }
 
-fn container_name(name: &str, path: &Path<'_>, errors: &mut Vec<FieldError>) {
-    known_name(name, path, errors);
+/// A resource name that a container may ask for.
+pub(crate) fn container_resource_name(name: &str, path: &Path<'_>, errors: &mut Vec<FieldError>) {
+    known_resource_name(name, path, errors);
     if !name.contains('/') {
         if !matches!(name, "cpu" | "memory" | "ephemeral-storage") && !is_huge_page(name) {
             let detail = "must be a standard resource for containers";
@@ -183,7 +184,7 @@ fn validate_request(
     requests_path: &Path<'_>,
     errors: &mut Vec<FieldError>,
 ) {
-    let can_overcommit = is_native(name) && !is_huge_page(name);
+    let can_overcommit = can_overcommit(name);
     let relation = match limit {
         Some(limit) if request != limit && !can_overcommit => "equal to",
         Some(limit) if request > limit => "less than or equal to",
@@ -266,13 +267,18 @@ fn is_standard(name: &str) -> bool {
         || name.starts_with("requests.hugepages-")
 }
 
+/// Whether more of the resource may be promised than there is: a request may be below its limit.
+pub(crate) fn can_overcommit(name: &str) -> bool {
+    is_native(name) && !is_huge_page(name)
+}
+
 /// Whether the resource is Kubernetes' own.
-fn is_native(name: &str) -> bool {
+pub(crate) fn is_native(name: &str) -> bool {
     !name.contains('/') || name.contains("kubernetes.io/")
 }
 
 /// Whether the resource is a device or the like, counted by someone else.
-fn is_extended(name: &str) -> bool {
+pub(crate) fn is_extended(name: &str) -> bool {
     !is_native(name)
         && !name.starts_with("requests.")
         && identifier::qualified_name(&format!("requests.{name}")).is_empty()

@@ -37,6 +37,10 @@ edit        patch             -                    nodes/status         -       
 edit        create            -                    nodes/proxy          -                here   no
 edit        update            -                    namespaces/finalize  -                x      no
 edit        patch             -                    namespaces/status    -                x      no
+edit        get               -                    resourcequotas       default          x      yes
+edit        create            -                    resourcequotas       default          -      no
+edit        patch             -                    resourcequotas/status default         x      no
+edit        deletecollection  -                    limitranges          default          -      no
 edit        impersonate       -                    users                -                x      no
 edit        PATCH             batch                jobs                 default          x      no
 
@@ -78,6 +82,8 @@ controller  create            -                    serviceaccounts      default 
 controller  create            -                    configmaps           default          -      yes
 controller  create            -                    endpoints            default          -      yes
 controller  create            discovery.k8s.io     endpointslices       default          -      yes
+controller  update            -                    resourcequotas/status default         x      yes
+controller  create            -                    resourcequotas       default          -      no
 controller  create            -                    events               default          -      yes
 controller  create            events.k8s.io        events               default          -      yes
 controller  create            coordination.k8s.io  leases               kube-system      -      yes
