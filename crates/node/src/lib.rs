@@ -36,6 +36,7 @@ mod services;
 mod sources;
 mod status;
 mod termination;
+mod unrunnable;
 mod volumes;
 mod worker;
 
@@ -55,3 +56,4 @@ pub use runtime::{
     Container, ContainerSpec, Ending, ExecOutcome, Exit, Limits, Mount, Output, Runtime,
     RuntimeError, Sandbox, SandboxSpec, Signal,
 };
+pub use unrunnable::{Unrunnable, unrunnable};

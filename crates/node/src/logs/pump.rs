@@ -1,6 +1,6 @@
 //! Carries what a container writes from its pipes to its log. It holds a line of each stream and
 //! what one read gives, whatever the container writes: a container that writes faster than the
-//! disk waits.
+//! disk waits, and so does one that is far ahead of those who read its log.
 //!
 //! # Guarantees
 //!
@@ -208,6 +208,7 @@ impl Streams {
             return;
         }
         let mut writer = self.writer.take().expect("one write is over before the next");
+        writer.room().await;
         let writing = tokio::task::spawn_blocking(move || {
             writer.write(&lines);
             writer
