@@ -296,7 +296,7 @@ impl Logs {
         if let Some(parts) = of_pod.iter().find(|it| it.folder == folder && it.run == run) {
             return parts.clone();
         }
-        let parts = Parts::left(folder, run, self.shared.rotation);
+        let parts = Parts::left(folder, run);
         of_pod.push(parts.clone());
         parts
     }

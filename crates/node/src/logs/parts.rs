@@ -87,8 +87,9 @@ impl Parts {
         Arc::new(Parts { folder, run, rotation, held, moved: Notify::new() })
     }
 
-    /// Those that a run has left.
-    pub(super) fn left(folder: PathBuf, run: u32, rotation: LogRotation) -> Arc<Self> {
+    /// Those that a run has left: all of them stay, as nobody adds to them.
+    pub(super) fn left(folder: PathBuf, run: u32) -> Arc<Self> {
+        let rotation = LogRotation { parts: u32::MAX, ..LogRotation::default() };
         let there = parts_of(&folder, run);
         let oldest = there.first().copied().unwrap_or(0);
         let newest = there.last().copied().unwrap_or(0);
@@ -147,7 +148,7 @@ impl Parts {
 
     fn is_crowded(&self) -> bool {
         let held = self.held();
-        held.newest - held.oldest >= self.rotation.parts.max(1) + MORE_PARTS
+        held.newest - held.oldest >= self.rotation.parts.max(1).saturating_add(MORE_PARTS)
     }
 
     /// Removes what is neither kept nor needed.
