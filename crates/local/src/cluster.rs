@@ -223,6 +223,16 @@ impl Cluster {
         disk::refused(self.store.refusal(), patience).await
     }
 
+    /// Stops the cluster's own tasks, then ends its Pods with grace. The API still answers.
+    pub async fn end_pods(self) -> Resting {
+        // First those who would have the Pods replaced.
+        self.tasks.stop().await;
+        if let Some(node) = self.node {
+            node.stop().await;
+        }
+        Resting { store: self.store }
+    }
+
     /// Stops the cluster's own tasks, ends its Pods with grace, then closes the store. What
     /// clients ask for afterwards is refused, and the folder may be opened again.
     ///
@@ -230,11 +240,24 @@ impl Cluster {
     ///
     /// [`StoreError`] if it is not known whether everything was written.
     pub async fn shutdown(self) -> Result<(), StoreError> {
-        // First those who would have the Pods replaced.
-        self.tasks.stop().await;
-        if let Some(node) = self.node {
-            node.stop().await;
-        }
+        self.end_pods().await.close().await
+    }
+}
+
+/// A cluster in which nothing happens by itself any more: its clients can look at what is left.
+#[derive(Debug)]
+pub struct Resting {
+    store: Store,
+}
+
+impl Resting {
+    /// Closes the store. What clients ask for afterwards is refused, and the folder may be opened
+    /// again.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if it is not known whether everything was written.
+    pub async fn close(self) -> Result<(), StoreError> {
         self.store.close().await
     }
 }

@@ -47,7 +47,7 @@ mod ttl;
 pub use archive::Archive;
 pub use binder::{Unmet, unmet};
 pub use bootstrap::BootstrapError;
-pub use cluster::{Cluster, Kept, Options, StartError, Storage};
+pub use cluster::{Cluster, Kept, Options, Resting, StartError, Storage};
 pub use front::{Front, FrontError, FrontOptions};
 pub use pods::NodeOptions;
 /// Whose client it is.

@@ -41,7 +41,8 @@ pub(crate) fn container_spec(
         |message: String| NotStarted::Later { reason: "CreateContainerConfigError", message };
     let none = PodSpec::default();
     let spec = pod.spec.as_ref().unwrap_or(&none);
-    let run_as = RunAs::of(spec, container, with.own_user).map_err(unready)?;
+    let run_as = RunAs::of(spec, container, with.own_user)
+        .map_err(|root| unready(root.told(pod, &container.name)))?;
     let mut base = with.base_env.to_vec();
     base.push(("HOSTNAME".to_owned(), with.hostname.to_owned()));
     let env = environment(pod, container, &base, with.sources, with.volumes, with.around)

@@ -122,10 +122,10 @@ fn referred(
     let (data, kind, name, key, optional) =
         match (&source.config_map_key_ref, &source.secret_key_ref) {
             (Some(it), _) => {
-                (sources.config_map_texts(&it.name), "configmap", &it.name, &it.key, it.optional)
+                (sources.config_map_texts(&it.name), "ConfigMap", &it.name, &it.key, it.optional)
             }
             (None, Some(it)) => {
-                (sources.secret(&it.name), "secret", &it.name, &it.key, it.optional)
+                (sources.secret(&it.name), "Secret", &it.name, &it.key, it.optional)
             }
             (None, None) => {
                 let name = &variable.name;
@@ -134,13 +134,16 @@ fn referred(
         };
     let is_optional = optional == Some(true);
     let Some(data) = data else {
-        let missing = format!("{kind} \"{name}\" not found");
+        let missing = format!("{} \"{name}\" not found", kind.to_lowercase());
         return if is_optional { Ok(None) } else { Err(missing) };
     };
     match data.get(key.as_str()) {
         Some(value) => Ok(Some(String::from_utf8_lossy(value).into_owned())),
         None if is_optional => Ok(None),
-        None => Err(format!("couldn't find key {key} in {kind} \"{name}\"")),
+        None => {
+            let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
+            Err(format!("couldn't find key {key} in {kind} {namespace}/{name}"))
+        }
     }
 }
 
@@ -241,11 +244,11 @@ mod tests {
             ),
             (
                 env(json!({"configMapKeyRef": {"name": "cm", "key": "k"}})),
-                "couldn't find key k in configmap \"cm\"",
+                "couldn't find key k in ConfigMap ns/cm",
             ),
             (
                 env(json!({"configMapKeyRef": {"name": "cm", "key": "BIN"}})),
-                "couldn't find key BIN in configmap \"cm\"",
+                "couldn't find key BIN in ConfigMap ns/cm",
             ),
             (
                 env(json!({"fileKeyRef": {"volumeName": "v", "path": "p", "key": "k"}})),

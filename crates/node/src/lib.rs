@@ -41,6 +41,7 @@ mod sources;
 mod status;
 mod terminal;
 mod termination;
+mod unrunnable;
 mod volumes;
 mod worker;
 
@@ -63,3 +64,4 @@ pub use runtime::{
 };
 pub use session::{Piece, Session, Wanted};
 pub use terminal::Terminal;
+pub use unrunnable::{Unrunnable, unrunnable};

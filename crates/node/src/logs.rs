@@ -5,11 +5,12 @@
 //!                                          └──▶ reader (follows across parts, until the end)
 //! ```
 //!
-//! A part that is full is followed by another, and the oldest goes. Nothing is ever renamed, so
-//! a reader that has a part open reads it to its end. A container that writes nothing has no
+//! A part that is full is followed by another, and the oldest goes when those who read have come past
+//! it. Nothing is ever renamed, so a reader that has a part open reads it to its end. A container that writes nothing has no
 //! file.
 
 mod line;
+mod parts;
 mod pump;
 mod reader;
 mod tail;
@@ -27,6 +28,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 use tokio::sync::watch;
 
+use self::parts::{Parts, Removal};
 pub(crate) use self::pump::{Inlets, Pump};
 use self::reader::Reader;
 pub(crate) use self::writer::Writer;
@@ -100,7 +102,11 @@ pub struct Logs {
 struct Shared {
     folder: PathBuf,
     rotation: LogRotation,
+    /// Whether somebody will read every log from its beginning.
+    is_read_whole: bool,
     clock: Clock,
+    /// The parts of runs that were written or read, by the folders of their Pods.
+    parts: Mutex<HashMap<PathBuf, Vec<Arc<Parts>>>>,
     /// The runs of Pods that have not ended, by uid and container.
     live: Mutex<HashMap<String, HashMap<String, Run>>>,
 }
@@ -124,7 +130,7 @@ impl KeptLogs {
 /// The newest run of a container, as its readers see it.
 #[derive(Clone, Debug)]
 struct Run {
-    number: u32,
+    parts: Arc<Parts>,
     progress: watch::Receiver<Progress>,
 }
 
@@ -142,11 +148,19 @@ impl Logs {
     /// The logs that a node has left in its folder, to be read while no node uses it.
     pub fn left_in(data: &Path) -> Self {
         let clock = Clock::new(Timestamp::now);
-        Self::new(data.join(FOLDER), LogRotation::default(), clock)
+        Self::new(data.join(FOLDER), LogRotation::default(), false, clock)
     }
 
-    pub(crate) fn new(folder: PathBuf, rotation: LogRotation, clock: Clock) -> Self {
-        let shared = Shared { folder, rotation, clock, live: Mutex::default() };
+    /// Logs in this folder. `is_read_whole` says that somebody will read each from its beginning: it is
+    /// waited for as if it had come already.
+    pub(crate) fn new(
+        folder: PathBuf,
+        rotation: LogRotation,
+        is_read_whole: bool,
+        clock: Clock,
+    ) -> Self {
+        let (parts, live) = (Mutex::default(), Mutex::default());
+        let shared = Shared { folder, rotation, is_read_whole, clock, parts, live };
         Logs { shared: Arc::new(shared) }
     }
 
@@ -161,7 +175,7 @@ impl Logs {
         let container = options.container.as_str();
         let live = self.live().get(&target.uid).and_then(|runs| runs.get(container)).cloned();
         let newest = match &live {
-            Some(run) => Some(run.number),
+            Some(run) => Some(run.parts.run),
             None => status_of(pod, container).and_then(newest_run),
         };
         let Some(newest) = newest else {
@@ -182,9 +196,14 @@ impl Logs {
                 format!("previous terminated container \"{container}\" in pod \"{name}\" not found")
             })?,
         };
-        let progress = live.filter(|run| run.number == number).map(|run| run.progress);
-        let folder = self.folder_of(&target).join(container);
-        let reader = Reader::new(folder, number, options, progress);
+        let live = live.filter(|run| run.parts.run == number);
+        let (parts, progress) = match live {
+            Some(run) => (run.parts, Some(run.progress)),
+            None => (self.parts_of(&target, container, number), None),
+        };
+        let LogOptions { since, tail_lines, limit_bytes, .. } = options;
+        let is_whole = since.is_none() && tail_lines.is_none() && limit_bytes.is_none();
+        let reader = Reader::new(parts.read(is_whole), options, progress);
         Ok(Box::pin(stream::unfold(reader, Reader::next)))
     }
 
@@ -205,15 +224,25 @@ impl Logs {
     /// A new run of a container: where its output goes. Its last run but one is forgotten. This
     /// blocks.
     pub(crate) fn begin(&self, pod: &PodRef, container: &str, run: u32) -> Writer {
-        let folder = self.folder_of(pod).join(container);
-        if let Some(old) = run.checked_sub(2) {
+        let of_pod = self.folder_of(pod);
+        let folder = of_pod.join(container);
+        let Shared { rotation, is_read_whole, .. } = *self.shared;
+        let parts = Parts::begin(folder.clone(), run, rotation, is_read_whole);
+        let mut known = self.parts();
+        let of_pod = known.entry(of_pod).or_default();
+        let is_old = |it: &mut Arc<Parts>| it.folder == folder && it.run + 2 <= run;
+        let old = of_pod.extract_if(.., is_old);
+        let is_read = old.fold(false, |is_read, it| it.outlives(Removal::Alone) || is_read);
+        of_pod.push(parts.clone());
+        drop(known);
+        if let Some(old) = run.checked_sub(2).filter(|_| !is_read) {
             remove_run(&folder, old);
         }
         let (progress, seen) = watch::channel(Progress::default());
         let mut live = self.live();
         let of_pod = live.entry(pod.uid.clone()).or_default();
-        of_pod.insert(container.to_owned(), Run { number: run, progress: seen });
-        Writer::new(folder, run, self.shared.rotation, progress)
+        of_pod.insert(container.to_owned(), Run { parts: parts.clone(), progress: seen });
+        Writer::new(parts, rotation, progress)
     }
 
     /// The last lines of a run, for a termination message.
@@ -230,10 +259,16 @@ impl Logs {
         self.live().remove(uid);
     }
 
-    /// A Pod is gone, and so are its logs.
+    /// A Pod is gone, and so are its logs, once those who read them have left.
     pub(crate) fn remove(&self, pod: &PodRef) {
         self.finish(&pod.uid);
-        remove_folder(&self.folder_of(pod));
+        let folder = self.folder_of(pod);
+        let mut read = self.parts().remove(&folder).unwrap_or_default();
+        read.retain(|parts| parts.outlives(Removal::WithPod));
+        match read.is_empty() {
+            true => remove_folder(&folder),
+            false => remove_unread(&folder, &read),
+        }
     }
 
     /// The logs that are there now.
@@ -250,6 +285,24 @@ impl Logs {
     fn folder_of(&self, pod: &PodRef) -> PathBuf {
         let PodRef { namespace, name, uid } = pod;
         self.shared.folder.join(format!("{namespace}_{name}_{uid}"))
+    }
+
+    /// The parts of a run that is not written to any more.
+    fn parts_of(&self, pod: &PodRef, container: &str, run: u32) -> Arc<Parts> {
+        let of_pod = self.folder_of(pod);
+        let folder = of_pod.join(container);
+        let mut known = self.parts();
+        let of_pod = known.entry(of_pod).or_default();
+        if let Some(parts) = of_pod.iter().find(|it| it.folder == folder && it.run == run) {
+            return parts.clone();
+        }
+        let parts = Parts::left(folder, run);
+        of_pod.push(parts.clone());
+        parts
+    }
+
+    fn parts(&self) -> MutexGuard<'_, HashMap<PathBuf, Vec<Arc<Parts>>>> {
+        self.shared.parts.lock().expect("nobody panics with it")
     }
 
     fn live(&self) -> MutexGuard<'_, HashMap<String, HashMap<String, Run>>> {
@@ -284,6 +337,23 @@ fn remove_run(folder: &Path, run: u32) {
         if let Err(error) = fs::remove_file(&path) {
             tracing::debug!(path = %path.display(), %error, "cannot remove an old log");
         }
+    }
+}
+
+/// Removes the logs of a Pod but for the runs that somebody reads. Whoever reads them removes them at last.
+fn remove_unread(folder: &Path, read: &[Arc<Parts>]) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let container = entry.path();
+        for file in fs::read_dir(&container).into_iter().flatten().flatten() {
+            let name = file.file_name();
+            let run = name.to_str().and_then(|name| name.split_once('.')?.0.parse().ok());
+            let is_read = |it: &Arc<Parts>| it.folder == container && Some(it.run) == run;
+            if !read.iter().any(is_read) {
+                let _ = fs::remove_file(file.path());
+            }
+        }
+        // It stays as long as there is something in it.
+        let _ = fs::remove_dir(&container);
     }
 }
 

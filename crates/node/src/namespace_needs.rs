@@ -6,6 +6,10 @@
 
 use k8s_openapi::api::core::v1::{Pod, PodSpec};
 
+/// What to do where there are none.
+pub(crate) const REMEDY: &str =
+    "run stint as root, or allow this user to make user namespaces, or leave out what needs them";
+
 /// The fields of a Pod that need namespaces, as paths; none if it can run without.
 pub(crate) fn of(pod: &Pod) -> Vec<String> {
     let none = PodSpec::default();

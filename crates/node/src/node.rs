@@ -60,7 +60,8 @@ impl Node {
     /// Outside of a tokio runtime with time and IO enabled.
     pub fn start(client: Client, runtime: Arc<dyn Runtime>, options: Options) -> Self {
         let calls = Calls::new(client);
-        let logs = Logs::new(options.data.join(logs::FOLDER), options.logs, options.clock.clone());
+        let (folder, clock) = (options.data.join(logs::FOLDER), options.clock.clone());
+        let logs = Logs::new(folder, options.logs, options.logs_are_read, clock);
         let consoles = Consoles::default();
         let shared = Arc::new(Shared {
             calls,

@@ -34,6 +34,8 @@ pub struct Options {
     pub backoff: BackoffOptions,
     /// How much output is kept.
     pub logs: LogRotation,
+    /// Whether somebody reads every log from its beginning, so that nothing of it goes before that.
+    pub logs_are_read: bool,
     /// Of how many Pods that were removed before they had ended, and have not succeeded, the logs
     /// stay until the next start, for whoever wants to know then what went wrong: the latest. The
     /// logs of all others go with them.
@@ -75,6 +77,7 @@ impl Options {
             host_address: Ipv4Addr::LOCALHOST,
             backoff: BackoffOptions::default(),
             logs: LogRotation::default(),
+            logs_are_read: false,
             stopped_logs: 0,
             status_delay: Duration::from_millis(30),
             // A kubelet takes a minute or more. A thousand Pods make 33 looks a second of this.

@@ -28,8 +28,7 @@ pub trait Runtime: Debug + Send + Sync + 'static {
     /// Whether the images of containers are used. Where they are not, the node says so once.
     fn uses_images(&self) -> bool;
 
-    /// Why containers cannot have mounts, a hosts file among them, or a host name, and what to do
-    /// about it; none where they can. Where they cannot, a Pod that needs none still runs.
+    /// Why containers cannot have mounts, a hosts file among them, or a host name; none where they can. Where they cannot, a Pod that needs none still runs.
     fn no_mounts(&self) -> Option<String> {
         None
     }

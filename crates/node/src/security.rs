@@ -1,8 +1,9 @@
 //! Who a container runs as, and what it may use.
 
-use k8s_openapi::api::core::v1::{Container, PodSpec, ResourceRequirements};
+use k8s_openapi::api::core::v1::{Container, Pod, PodSpec, ResourceRequirements};
 use stint_api::quantity::Quantity;
 
+use crate::calls::PodRef;
 use crate::runtime::Limits;
 
 /// Who a container runs as.
@@ -18,8 +19,8 @@ impl RunAs {
     ///
     /// # Errors
     ///
-    /// A sentence if it must not be root and would be.
-    pub(crate) fn of(spec: &PodSpec, container: &Container, own_user: u32) -> Result<Self, String> {
+    /// Why it is root and must not be.
+    pub(crate) fn of(spec: &PodSpec, container: &Container, own_user: u32) -> Result<Self, IsRoot> {
         let (of_pod, own) = (spec.security_context.as_ref(), container.security_context.as_ref());
         let user = own.and_then(|it| it.run_as_user).or(of_pod.and_then(|it| it.run_as_user));
         let group = own.and_then(|it| it.run_as_group).or(of_pod.and_then(|it| it.run_as_group));
@@ -27,14 +28,7 @@ impl RunAs {
             own.and_then(|it| it.run_as_non_root).or(of_pod.and_then(|it| it.run_as_non_root));
         let user = user.and_then(|user| u32::try_from(user).ok());
         if non_root == Some(true) && user.unwrap_or(own_user) == 0 {
-            return Err(match user {
-                Some(_) => "container has runAsNonRoot and runAsUser 0; give it another runAsUser",
-                None => {
-                    "container has runAsNonRoot and would run as root, as this node does; give it \
-                     a runAsUser"
-                }
-            }
-            .to_owned());
+            return Err(if user.is_some() { IsRoot::ByName } else { IsRoot::AsTheNode });
         }
         let listed = of_pod.and_then(|it| it.supplemental_groups.clone()).unwrap_or_default();
         let fs_group = of_pod.and_then(|it| it.fs_group);
@@ -42,6 +36,80 @@ impl RunAs {
             listed.into_iter().chain(fs_group).filter_map(|id| u32::try_from(id).ok()).collect();
         groups.dedup();
         Ok(RunAs { user, group: group.and_then(|group| u32::try_from(group).ok()), groups })
+    }
+}
+
+/// Why a container that must not be root would be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum IsRoot {
+    /// It is said to run as user 0.
+    ByName,
+    /// Nobody is named, and this process is root's.
+    AsTheNode,
+}
+
+impl IsRoot {
+    /// What a kubelet says of it, and what to do here.
+    pub(crate) fn told(self, pod: &Pod, container: &str) -> String {
+        let PodRef { namespace, name, uid } = PodRef::of(pod);
+        let said = match self {
+            IsRoot::ByName => "container's runAsUser breaks non-root policy",
+            IsRoot::AsTheNode => "container has runAsNonRoot and image will run as root",
+        };
+        let whose = format!("(pod: \"{name}_{namespace}({uid})\", container: {container})");
+        format!("{said} {whose}; {}", self.help())
+    }
+
+    pub(crate) fn why(self) -> &'static str {
+        match self {
+            IsRoot::ByName => "has runAsUser 0",
+            IsRoot::AsTheNode => "would: stint runs as root, and it has no runAsUser",
+        }
+    }
+
+    pub(crate) fn help(self) -> &'static str {
+        match self {
+            IsRoot::ByName => "give it another runAsUser, or take out runAsNonRoot",
+            IsRoot::AsTheNode => "give it a runAsUser, or do not run stint as root",
+        }
+    }
+}
+
+/// Whose this process is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Own {
+    pub(crate) user: u32,
+    pub(crate) group: u32,
+    /// The others.
+    pub(crate) groups: Vec<u32>,
+}
+
+impl Own {
+    pub(crate) fn of_this_process() -> Self {
+        let groups = rustix::process::getgroups().unwrap_or_default();
+        Own {
+            user: rustix::process::geteuid().as_raw(),
+            group: rustix::process::getegid().as_raw(),
+            groups: groups.into_iter().map(rustix::process::Gid::as_raw).collect(),
+        }
+    }
+
+    /// What it cannot become: the field that asks for it, and who that is. Root may be anybody, as far
+    /// as can be said beforehand.
+    pub(crate) fn lacks(&self, run_as: &RunAs) -> Option<(&'static str, String)> {
+        if self.user == 0 {
+            return None;
+        }
+        let RunAs { user, group, groups } = run_as;
+        if let Some(user) = user.filter(|user| *user != self.user) {
+            return Some(("runAsUser", format!("user {user}")));
+        }
+        if let Some(group) = group.filter(|group| *group != self.group) {
+            return Some(("runAsGroup", format!("group {group}")));
+        }
+        let is_held = |it: &&u32| **it == self.group || self.groups.contains(it);
+        let other = groups.iter().find(|it| !is_held(it))?;
+        Some(("supplementalGroups", format!("group {other}")))
     }
 }
 
@@ -108,7 +176,15 @@ mod tests {
         }
         let root = json!({"securityContext": {"runAsUser": 0}});
         let (spec, container) = read(non_root, root);
-        assert!(RunAs::of(&spec, &container, 1000).is_err());
+        let refused = RunAs::of(&spec, &container, 1000).expect_err("it is root");
+        assert_eq!(refused, IsRoot::ByName);
+        let pod = json!({"metadata": {"name": "p", "namespace": "n", "uid": "u"}});
+        let pod: Pod = serde_json::from_value(pod).expect("a Pod");
+        assert_eq!(
+            IsRoot::AsTheNode.told(&pod, "c"),
+            "container has runAsNonRoot and image will run as root (pod: \"p_n(u)\", container: c); \
+             give it a runAsUser, or do not run stint as root"
+        );
     }
 
     #[test]

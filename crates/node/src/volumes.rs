@@ -104,16 +104,40 @@ fn make_one(
         return Ok(Ready { path, is_read_only: false });
     }
     let Some((files, mode)) = content(pod, volume, sources, around)? else {
-        let kind = kind_of(volume);
-        return Err(NotMade::Never(format!(
-            "{kind} is not supported on this node; use emptyDir, hostPath, configMap, secret, \
-             downwardAPI or projected"
-        )));
+        return Err(NotMade::Never(not_supported(&kind_of(volume), OTHER_KINDS)));
     };
     fs::create_dir_all(&path).map_err(|error| said("create", &path, &error))?;
     set_mode(&path, 0o755)?;
     put(&path, &files, mode, group)?;
     Ok(Ready { path, is_read_only: true })
+}
+
+/// What this node has.
+const OTHER_KINDS: &str =
+    "use emptyDir, hostPath, configMap, secret, downwardAPI or projected volumes";
+
+fn not_supported(kind: &str, help: &str) -> String {
+    format!("{kind} is not supported on this node; {help}")
+}
+
+/// Why this node can never have a volume, and what to do about it; none if it may.
+pub(crate) fn unsupported(volume: &Volume) -> Option<(String, &'static str)> {
+    let is_made = volume.host_path.is_some() || volume.empty_dir.is_some() || has_content(volume);
+    let (kind, help) = if is_made {
+        let projected = volume.projected.as_ref().and_then(|it| it.sources.as_deref());
+        (projected.unwrap_or_default().iter().find_map(files::unsupported)?, files::OTHER_SOURCES)
+    } else {
+        (kind_of(volume), OTHER_KINDS)
+    };
+    Some((format!("{kind} is not supported here"), help))
+}
+
+/// Whether a volume has content of the API.
+fn has_content(volume: &Volume) -> bool {
+    volume.config_map.is_some()
+        || volume.secret.is_some()
+        || volume.downward_api.is_some()
+        || volume.projected.is_some()
 }
 
 /// Whether a Pod has volumes whose content may change while it runs.
@@ -140,12 +164,6 @@ fn changing(pod: &Pod) -> impl Iterator<Item = &Volume> {
                 !mounts().any(|mount| is_below(&mount.mount_path))
             })
         })
-    };
-    let has_content = |volume: &Volume| {
-        volume.config_map.is_some()
-            || volume.secret.is_some()
-            || volume.downward_api.is_some()
-            || volume.projected.is_some()
     };
     let volumes = spec.and_then(|spec| spec.volumes.as_ref()).into_iter().flatten();
     volumes.filter(move |volume| has_content(volume) && is_whole(volume))

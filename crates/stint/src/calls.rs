@@ -110,17 +110,23 @@ impl Calls {
         }
     }
 
-    /// The last lines that the container of a failure wrote; none if they cannot be had.
+    /// The last lines that the containers of a failure wrote; none if they cannot be had.
     pub(crate) async fn tail(&self, failure: &Failure) -> Vec<String> {
-        let Failure { namespace, pod, container: Some(container), .. } = failure else {
-            return Vec::new();
-        };
+        let mut lines = Vec::new();
+        for (container, run) in failure.containers() {
+            lines.push(self.tail_of(failure, container, run).await);
+        }
+        failure.named_lines(lines)
+    }
+
+    async fn tail_of(&self, failure: &Failure, container: &str, run: Option<u32>) -> Vec<String> {
+        let Failure { namespace, pod, .. } = failure;
         let mut path = format!(
             "/api/v1/namespaces/{namespace}/pods/{pod}/log?container={container}\
              &tailLines={TAIL_LINES}&limitBytes={MAX_TAIL_BYTES}"
         );
         // Only stint heeds it; it is in order, should another run have begun since.
-        if let Some(run) = failure.run {
+        if let Some(run) = run {
             path += &format!("&run={run}");
         }
         let mut bytes = Vec::new();

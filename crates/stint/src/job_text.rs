@@ -87,7 +87,7 @@ pub(crate) fn failure((failure, lines): &Tail) -> String {
     let container = failure.container.as_ref().map(|name| format!(" in container {name}"));
     let times =
         if failure.times > 1 { format!(", {} times", failure.times) } else { String::new() };
-    let why = printable(&failure.why, MAX_MESSAGE_CHARS);
+    let why = printable(&failure.told(), MAX_MESSAGE_CHARS);
     let what = printable(&failure.what(), MAX_MESSAGE_CHARS);
     let container = printable(&container.unwrap_or_default(), MAX_MESSAGE_CHARS);
     let mut text = format!("  {what} failed{container}{times}: {why}\n");

@@ -18,6 +18,9 @@ pub(crate) struct PodSight {
     metadata: Metadata,
     spec: Spec,
     status: Status,
+    /// Why it does not begin, by somebody else's words.
+    #[serde(skip)]
+    said: Option<String>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -80,6 +83,11 @@ struct ContainerSight {
 }
 
 impl ContainerSight {
+    /// How it failed, if it has.
+    fn failure(&self) -> Option<&Terminated> {
+        self.state.terminated.as_ref().filter(|ended| ended.exit_code != 0)
+    }
+
     /// Whether the run that it is in, or about to be in, has no number yet: it waits, and what it
     /// says of itself is of the run that ended last.
     fn waits_for_its_next_run(&self) -> bool {
@@ -349,6 +357,12 @@ impl PodSight {
         self.is_under_way() && self.status.conditions.iter().any(is_so)
     }
 
+    /// Takes in what its Events say of why it does not begin: of a volume that cannot be made it says
+    /// nothing itself.
+    pub(crate) fn explain(&mut self, why: String) {
+        self.said = Some(why);
+    }
+
     /// What it waits for, if that is not the usual: room on the node, something that a
     /// container needs, or the next try of a container.
     pub(crate) fn why_waiting(&self) -> Option<String> {
@@ -356,7 +370,7 @@ impl PodSight {
             let is_unbound = it.r#type == "PodScheduled" && it.status == "False";
             is_unbound.then(|| sentence(&it.reason, &it.message))
         });
-        unbound.or_else(|| {
+        let of_container = || {
             self.containers().find_map(|container| {
                 let waiting = container.state.waiting.as_ref()?;
                 let is_usual =
@@ -364,7 +378,8 @@ impl PodSight {
                 let is_usual = is_usual && waiting.message.is_empty();
                 (!is_usual).then(|| sentence(&waiting.reason, &waiting.message))
             })
-        })
+        };
+        unbound.or_else(of_container).or_else(|| self.said.clone())
     }
 
     fn containers(&self) -> impl Iterator<Item = &ContainerSight> {
@@ -372,10 +387,26 @@ impl PodSight {
     }
 
     fn failure(&self) -> Option<(&ContainerSight, &Terminated)> {
-        self.containers().find_map(|container| {
-            let ended = container.state.terminated.as_ref()?;
-            (ended.exit_code != 0).then_some((container, ended))
-        })
+        self.failures().next()
+    }
+
+    /// The containers that failed. If one that comes first did, no other was started; a sidecar is ended
+    /// with the Pod, which is no failure of its own.
+    fn failures(&self) -> impl Iterator<Item = (&ContainerSight, &Terminated)> {
+        let Status { container_statuses: main, init_container_statuses: first, .. } = &self.status;
+        let has_main = main.iter().any(|it| it.failure().is_some());
+        let whose = if has_main { main } else { first };
+        whose.iter().filter_map(|it| Some((it, it.failure()?)))
+    }
+
+    /// The other containers that failed by themselves, each with which run of it, and how.
+    pub(crate) fn other_failures(&self) -> Vec<(String, u32, String)> {
+        // If all were ended from outside, that is said once.
+        if !self.status.reason.is_empty() || self.is_disrupted() {
+            return Vec::new();
+        }
+        let others = self.failures().skip(1);
+        others.map(|(it, ended)| (it.name.clone(), it.restart_count, how_ended(ended))).collect()
     }
 }
 

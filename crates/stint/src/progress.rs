@@ -128,6 +128,8 @@ pub(crate) struct Failure {
     pub(crate) run: Option<u32>,
     /// From when to when that was.
     pub(crate) ran: Option<(Timestamp, Timestamp)>,
+    /// Other containers of the Pod that failed, each with which run of it, and why.
+    pub(crate) others: Vec<(String, u32, String)>,
 }
 
 impl Failure {
@@ -144,7 +146,33 @@ impl Failure {
             goes_on: false,
             run: None,
             ran: None,
+            others: Vec::new(),
         }
+    }
+
+    /// Why, of all its containers.
+    pub(crate) fn told(&self) -> String {
+        let others = self.others.iter().map(|(name, _, why)| format!("; container {name}: {why}"));
+        self.why.clone() + &others.collect::<String>()
+    }
+
+    /// The containers that failed, each with which run of it, if that is known.
+    pub(crate) fn containers(&self) -> impl Iterator<Item = (&str, Option<u32>)> {
+        let first = self.container.as_deref().map(|name| (name, self.run));
+        let others = self.others.iter().map(|(name, run, _)| (name.as_str(), Some(*run)));
+        first.into_iter().chain(others)
+    }
+
+    /// The lines that each of them wrote, with its name in front if there are several.
+    pub(crate) fn named_lines(&self, lines: Vec<Vec<String>>) -> Vec<String> {
+        let is_one = self.others.is_empty();
+        let named = self.containers().zip(lines).flat_map(|((name, _), lines)| {
+            lines.into_iter().map(move |line| match is_one {
+                true => line,
+                false => format!("[{name}] {line}"),
+            })
+        });
+        named.collect()
     }
 
     /// What failed: an index, or else a Pod.
@@ -596,6 +624,7 @@ impl JobProgress {
             goes_on: false,
             run: pod.failed_run(),
             ran: pod.failed_time(),
+            others: pod.other_failures(),
             ..Failure::of(pod)
         };
         self.tries.note(1, &failure.why, pod.failed_for_good());

@@ -19,6 +19,7 @@ mod place;
 mod printer;
 mod room;
 mod screen;
+mod stock;
 mod summary;
 mod unheld;
 mod view;
@@ -28,20 +29,21 @@ use std::future::pending;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use k8s_openapi::api::batch::v1::Job;
 use serde_json::Value;
 use stint_api::index_set::IndexSet;
 use stint_local::{Cluster, Gate, GateKey, Identity, Options, StartError, TaskFailure};
-use stint_node::{Logs, RuntimeError};
+use stint_node::{Logs, Runtime, RuntimeError};
 use stint_store::StoreError;
 use thiserror::Error;
 use tokio::sync::mpsc::{Receiver, channel};
 use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval, sleep_until, timeout};
 
-use self::creation::{CreationError, Wanted, check_needs, find_node, make_job, make_others};
+use self::creation::{CreationError, Here, Wanted, check_needs, find_node, make_job, make_others};
 use self::job_logs::JobLogs;
 use self::manifests::Manifests;
 use self::place::Place;
@@ -238,8 +240,9 @@ async fn run_here(
     let screen = Screen::start().map_err(RunError::Runtime)?;
     let place = Place::choose(args.data_dir.as_deref())?;
     ending.remove(place.temporary_path());
-    let (cluster, key) = start(args, manifests, &place, &screen).await?;
+    let (cluster, key, runtime) = start(args, manifests, &place, &screen).await?;
     let calls = Calls::new(cluster.client(Identity::admin()));
+    let machine = Machine { runtime, opened_at: cluster.opened_at() };
     let stopped = async |signals: &mut Signals| {
         tokio::select! {
             () = signals.next() => Stop::Interrupted,
@@ -249,7 +252,7 @@ async fn run_here(
         }
     };
     let begun = tokio::select! {
-        begun = Run::begin(args, manifests, calls, cluster.opened_at(), &place, &screen, report) => {
+        begun = Run::begin(args, manifests, calls, &machine, &place, &screen, report) => {
             Ok(begun)
         }
         stop = stopped(&mut signals) => Err(stop),
@@ -293,7 +296,9 @@ async fn run_here(
     let tails = run.tails().await;
     // Nobody is followed any more that is not already.
     run.logs = None;
-    let closed = cluster.shutdown().await;
+    let resting = cluster.end_pods().await;
+    run.take_stock(&place).await;
+    let closed = resting.close().await;
     let unwritten = match run.printer.take() {
         Some(printer) => printer.end(matches!(stop, Stop::Ended)).await,
         None => None,
@@ -321,17 +326,19 @@ async fn start(
     manifests: &Manifests,
     place: &Place,
     screen: &Screen,
-) -> Result<(Cluster, GateKey), RunError> {
+) -> Result<(Cluster, GateKey, Arc<dyn Runtime>), RunError> {
     let folder = || place.folder().to_owned();
     let pods = args.pods.start(NODE, &place.pods()).await;
     let (mut node, notes) = pods.map_err(|source| RunError::Node { folder: folder(), source })?;
     // The Pods of a Job that comes to a bad end are stopped and removed: as many as run at once.
     node.options.stopped_logs = node.options.max_pods as usize;
+    node.options.logs_are_read = args.logs;
     if !args.quiet {
         for note in unheld::notes(manifests, &notes) {
             screen.say(format!("note: {note}\n"));
         }
     }
+    let runtime = node.runtime.clone();
     let (key, gate) = Gate::shut();
     let started = Cluster::start(Options {
         storage: place.storage(),
@@ -343,7 +350,7 @@ async fn start(
     });
     let is_temporary = place.temporary_path().is_some();
     let refused = |source| RunError::Start { folder: folder(), is_temporary, source };
-    Ok((started.await.map_err(refused)?, key))
+    Ok((started.await.map_err(refused)?, key, runtime))
 }
 
 /// What a run ends with whose Jobs have not all begun.
@@ -373,6 +380,13 @@ async fn passed(deadline: Option<tokio::time::Instant>) {
     }
 }
 
+/// What runs Pods here.
+struct Machine {
+    runtime: Arc<dyn Runtime>,
+    /// The revision that the cluster began with.
+    opened_at: u64,
+}
+
 /// A run under way.
 struct Run {
     calls: Calls,
@@ -398,14 +412,15 @@ impl Run {
         args: &RunArgs,
         manifests: &Manifests,
         calls: Calls,
-        opened_at: u64,
+        machine: &Machine,
         place: &Place,
         screen: &Screen,
         report: Report,
     ) -> Result<Self, RunError> {
         make_others(&calls, manifests).await?;
-        let node = find_node(&calls, NODE, opened_at).await;
-        check_needs(&calls, manifests, node.as_ref(), report).await?;
+        let node = find_node(&calls, NODE, machine.opened_at).await;
+        let here = Here { node: node.as_ref(), runtime: &*machine.runtime };
+        check_needs(&calls, manifests, here, report).await?;
         let wanted = match (&args.only_indexes, args.retry_failed) {
             (Some(only), _) => Wanted::Only(only.clone()),
             (None, true) => Wanted::NotCompleted,
@@ -578,6 +593,17 @@ impl Run {
         }
     }
 
+    /// Looks at what is left of the Jobs that have not ended, when nothing runs any more.
+    async fn take_stock(&mut self, place: &Place) {
+        let is_kept = place.temporary_path().is_none();
+        let unfinished: Vec<Job> = self.progress.unfinished().cloned().collect();
+        for job in unfinished {
+            let job = stock::taken(&self.calls, &job, is_kept).await;
+            // It was told how they stand.
+            self.progress.observe_job(job, false, Instant::now());
+        }
+    }
+
     /// What the failed wrote last, Job by Job.
     async fn tails(&self) -> Vec<Vec<Tail>> {
         let mut all = Vec::new();
@@ -601,13 +627,14 @@ impl Run {
 
     /// The last lines that are left of a Pod which its Job has removed.
     fn left_lines(&self, failure: &Failure) -> Vec<String> {
-        let Failure { namespace, pod, uid, container: Some(container), .. } = failure else {
-            return Vec::new();
+        let Failure { namespace, pod, uid, .. } = failure;
+        let of = |(container, _): (&str, Option<u32>)| {
+            let text = self.left.last_words(namespace, pod, uid, container);
+            let lines: Vec<&str> = text.lines().collect();
+            let first = lines.len().saturating_sub(TAIL_LINES);
+            lines[first..].iter().map(|line| (*line).to_owned()).collect()
         };
-        let text = self.left.last_words(namespace, pod, uid, container);
-        let lines: Vec<&str> = text.lines().collect();
-        let first = lines.len().saturating_sub(TAIL_LINES);
-        lines[first..].iter().map(|line| (*line).to_owned()).collect()
+        failure.named_lines(failure.containers().map(of).collect())
     }
 
     fn finish(
@@ -639,8 +666,9 @@ impl Run {
         let logs = place.leave(is_kept, args.keep);
         let next = match stop {
             _ if has_failed && has_no_indexes(jobs) => Next::Anew,
-            _ if has_failed => Next::Retry(failed_indexes(jobs)),
-            Stop::TimedOut | Stop::Interrupted => Next::GoOn,
+            _ if has_failed => Next::Retry(open_indexes(jobs)),
+            Stop::TimedOut => Next::GoOn { left: open_indexes(jobs), is_late: true },
+            Stop::Interrupted => Next::GoOn { left: open_indexes(jobs), is_late: false },
             Stop::Ended | Stop::Failed(_) | Stop::Refused(_) => Next::Nothing,
         };
         // The name of the program, and that of the command.
@@ -695,10 +723,11 @@ fn has_no_indexes(jobs: &[JobProgress]) -> bool {
     matches!(jobs, [job] if !job.is_indexed())
 }
 
-/// The indexes to run again, if there is one Job and it has indexes.
-fn failed_indexes(jobs: &[JobProgress]) -> Option<IndexSet> {
+/// The indexes to run again, if there is one Job and it has indexes that can be chosen.
+fn open_indexes(jobs: &[JobProgress]) -> Option<IndexSet> {
     let [job] = jobs else { return None };
-    if !job.is_indexed() {
+    let has_policy = job.job.spec.as_ref().is_some_and(|spec| spec.success_policy.is_some());
+    if !job.is_indexed() || has_policy {
         return None;
     }
     // Those that failed, and those that were stopped or never began.

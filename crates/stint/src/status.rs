@@ -20,7 +20,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use thiserror::Error;
 
-use self::page::Page;
+use self::page::{MAX_PODS, Page};
 use self::shortage::missing;
 use self::state::State;
 use self::table::{Row, Table};
@@ -147,7 +147,13 @@ async fn show_job(
         found = find_job(calls, namespace, name).await?;
     }
     let Found { job, .. } = found;
-    let pods = pods_of(calls, &job).await?;
+    let mut pods = pods_of(calls, &job).await?;
+    let silent = pods.iter_mut().filter(|pod| pod.is_starting() && pod.why_waiting().is_none());
+    for pod in silent.take(MAX_PODS) {
+        if let Some(why) = calls.warning(pod.uid()).await {
+            pod.explain(why);
+        }
+    }
     // Who waits without a Pod that says for what may have been told so: by a quota, for one.
     let is_idle = State::of(&job) == State::Waiting && !pods.iter().any(PodSight::is_under_way);
     let warning = match is_idle || missing(&job, &pods) > 0 {

@@ -211,7 +211,7 @@ impl Disk {
             // written: that they can be read and synced again means nothing.
             Failure::Sync(error) => (engine::io_error(error), false),
         };
-        let source = Arc::new(error);
+        let source = Arc::new(self.placed(&error));
         match self.reopen() {
             Ok(Fate::Lost) => Err(StoreError::Io { doing: "write", source }),
             // There was room in the end, and reopening has synced it.
@@ -224,6 +224,12 @@ impl Disk {
             }
             Err(_) => Err(StoreError::InDoubt { source }),
         }
+    }
+
+    /// An error with the folder that it is of: whoever is told of it may have to make room there.
+    fn placed(&self, error: &io::Error) -> io::Error {
+        let folder = self.folder.path().display();
+        io::Error::new(error.kind(), format!("{folder}: {error}"))
     }
 
     /// Opens fjall again and finds out what became of the commit in doubt, if there is one.

@@ -62,6 +62,11 @@ impl Folder {
         }
     }
 
+    /// The folder itself.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// fjall's folder.
     pub(crate) fn data(&self) -> PathBuf {
         self.path.join(DATA)

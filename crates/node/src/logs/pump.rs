@@ -1,6 +1,6 @@
-//! Carries what a container writes from its pipes to its log, and to those who are attached. It holds a line of each stream and
-//! what one read gives, whatever the container writes: a container that writes faster than the
-//! disk, or than somebody who is attached, waits.
+//! Carries what a container writes from its pipes to its log, and to those who are attached. It
+//! holds a line of each stream and what one read gives, whatever the container writes: a container that writes faster than the
+//! disk, than those who read its log, or than somebody who is attached, waits.
 //!
 //! # Guarantees
 //!
@@ -213,6 +213,7 @@ impl Streams {
             return;
         }
         let mut writer = self.writer.take().expect("one write is over before the next");
+        writer.room().await;
         let writing = tokio::task::spawn_blocking(move || {
             writer.write(&lines);
             writer

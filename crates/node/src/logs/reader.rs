@@ -2,13 +2,13 @@
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Seek, SeekFrom};
-use std::path::PathBuf;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use tokio::sync::watch;
 
 use super::line::Line;
-use super::{LogOptions, Progress, part_path, parts_of, tail};
+use super::parts::{Opened, Reading};
+use super::{LogOptions, Progress, tail};
 
 /// How much is given at once.
 const PIECE_BYTES: usize = 32 << 10;
@@ -16,8 +16,7 @@ const PIECE_BYTES: usize = 32 << 10;
 /// A reader of one run's log.
 #[derive(Debug)]
 pub(super) struct Reader {
-    folder: PathBuf,
-    run: u32,
+    reading: Reading,
     options: LogOptions,
     /// How the writer fares, if there is one.
     progress: Option<watch::Receiver<Progress>>,
@@ -28,6 +27,8 @@ pub(super) struct Reader {
     torn: Vec<u8>,
     /// Whether the last thing that was given ended a line: only then comes a time.
     is_at_start: bool,
+    /// How much went before it could be read, until that is said.
+    missed_bytes: u64,
     left: u64,
 }
 
@@ -41,20 +42,19 @@ enum Pause {
 
 impl Reader {
     pub(super) fn new(
-        folder: PathBuf,
-        run: u32,
+        reading: Reading,
         options: &LogOptions,
         progress: Option<watch::Receiver<Progress>>,
     ) -> Self {
         Reader {
-            folder,
-            run,
+            reading,
             options: options.clone(),
             progress,
             part: None,
             has_begun: false,
             torn: Vec::new(),
             is_at_start: true,
+            missed_bytes: 0,
             left: options.limit_bytes.unwrap_or(u64::MAX),
         }
     }
@@ -99,7 +99,7 @@ impl Reader {
         }
         while piece.len() < PIECE_BYTES && self.left > 0 {
             let Some((part, file)) = &mut self.part else {
-                if !self.open_after(None) {
+                if !self.open_next() {
                     return Some(self.pause(seen));
                 }
                 continue;
@@ -115,7 +115,7 @@ impl Reader {
             debug_assert!(self.torn.len() >= before, "reading adds");
             // The end of the part: there is another only if the writer has gone on to it.
             let is_left_behind = seen.is_none_or(|seen| seen.part > part || seen.is_over);
-            if is_left_behind && self.open_after(Some(part)) {
+            if is_left_behind && self.open_next() {
                 self.torn.clear();
                 continue;
             }
@@ -134,26 +134,25 @@ impl Reader {
     /// Opens where reading begins.
     fn open_first(&mut self) {
         let Some(lines) = self.options.tail_lines else { return };
-        if let Some((part, offset)) = tail::find(&self.folder, self.run, lines)
-            && let Ok(mut file) = File::open(part_path(&self.folder, self.run, part))
-            && file.seek(SeekFrom::Start(offset)).is_ok()
+        let (folder, run) = (self.reading.folder(), self.reading.run());
+        // All that is there stays until it is opened.
+        if let Some((part, offset)) = tail::find(folder, run, lines)
+            && let Some(mut opened) = self.reading.open(Some(part))
+            && opened.part == part
+            && opened.file.seek(SeekFrom::Start(offset)).is_ok()
         {
-            self.part = Some((part, BufReader::new(file)));
+            self.part = Some((part, BufReader::new(opened.file)));
         }
     }
 
-    /// Opens the first part after this one that is there.
-    fn open_after(&mut self, after: Option<u32>) -> bool {
-        let parts = parts_of(&self.folder, self.run);
-        let next = parts.into_iter().find(|part| after.is_none_or(|after| *part > after));
-        let Some(next) = next else { return false };
-        match File::open(part_path(&self.folder, self.run, next)) {
-            Ok(file) => {
-                self.part = Some((next, BufReader::new(file)));
-                true
-            }
-            Err(_) => false,
-        }
+    /// Opens the next part that is there.
+    fn open_next(&mut self) -> bool {
+        let Some(Opened { part, file, missed_bytes }) = self.reading.open(None) else {
+            return false;
+        };
+        self.missed_bytes += missed_bytes;
+        self.part = Some((part, BufReader::new(file)));
+        true
     }
 
     fn give(&mut self, line: &[u8], piece: &mut BytesMut) {
@@ -161,15 +160,35 @@ impl Reader {
         if !line.is_of(self.options.stream) || !line.is_since(self.options.since) {
             return;
         }
-        if self.options.timestamps && self.is_at_start {
-            self.put(line.time.as_bytes(), piece);
-            self.put(b" ", piece);
+        let missed_bytes = std::mem::take(&mut self.missed_bytes);
+        if missed_bytes > 0 {
+            self.tell_missed(missed_bytes, line.time, piece);
         }
+        self.put_time(line.time, piece);
         self.put(line.text, piece);
         if line.is_full {
             self.put(b"\n", piece);
         }
         self.is_at_start = line.is_full;
+    }
+
+    /// Says in a line of its own that something is missing: nobody who reads a log has other ears.
+    fn tell_missed(&mut self, bytes: u64, time: &str, piece: &mut BytesMut) {
+        if !self.is_at_start {
+            self.put(b"\n", piece);
+            self.is_at_start = true;
+        }
+        self.put_time(time, piece);
+        let text =
+            format!("stint: {bytes} bytes are left out here, as they were not read in time\n");
+        self.put(text.as_bytes(), piece);
+    }
+
+    fn put_time(&mut self, time: &str, piece: &mut BytesMut) {
+        if self.options.timestamps && self.is_at_start {
+            self.put(time.as_bytes(), piece);
+            self.put(b" ", piece);
+        }
     }
 
     fn put(&mut self, bytes: &[u8], piece: &mut BytesMut) {

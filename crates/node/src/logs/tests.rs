@@ -26,7 +26,7 @@ fn pod() -> Pod {
 
 fn logs(folder: &Path, rotation: LogRotation) -> Logs {
     let now = || Timestamp::from_second(1_800_000_000).expect("a time");
-    Logs::new(folder.to_path_buf(), rotation, Clock::new(now))
+    Logs::new(folder.to_path_buf(), rotation, false, Clock::new(now))
 }
 
 fn of_main() -> LogOptions {
@@ -304,4 +304,119 @@ async fn who_is_attached_and_does_not_read_stops_the_container_but_not_its_end()
         "{}",
         heard.len()
     );
+}
+
+/// How much parts of this size take of the text of `numbered`.
+const SMALL: LogRotation = LogRotation { part_bytes: 20_000, parts: 2 };
+
+fn numbered(lines: usize) -> String {
+    (0..lines).map(|i| format!("line {i:020}\n")).collect()
+}
+
+/// A container that has begun, and its pump.
+fn begun(logs: &Logs, run: u32) -> (Stdio, Pump) {
+    let (output, inlets) = pipes();
+    let writer = logs.begin(&PodRef::of(&pod()), "main", run);
+    (output, Pump::start(inlets, writer, logs.clock().clone()))
+}
+
+/// It writes this from a thread of its own, so that time may pass meanwhile, and ends.
+async fn end((output, pump): (Stdio, Pump), text: &str) {
+    let text = text.to_owned();
+    let (written, is_written) = tokio::sync::oneshot::channel();
+    let writing = std::thread::spawn(move || {
+        fs::File::from(output.stdout).write_all(text.as_bytes()).expect("heard");
+        let _ = written.send(());
+    });
+    is_written.await.expect("written");
+    writing.join().expect("it has ended");
+    pump.finish().await;
+}
+
+fn parts_left(folder: &Path, run: u32) -> usize {
+    parts_of(&folder.join("ns_p_u").join("main"), run).len()
+}
+
+#[tokio::test]
+async fn a_part_stays_until_those_who_read_have_come_past_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let logs = logs(folder.path(), SMALL);
+    let text = numbered(5_000);
+    let container = begun(&logs, 0);
+    let follow = LogOptions { follow: true, ..of_main() };
+    // Both came in time, and read when all is written.
+    let follower = logs.open(&pod(), &follow).expect("it runs");
+    let reader = logs.open(&pod(), &of_main()).expect("it runs");
+    let of_the_last = LogOptions { tail_lines: Some(4_000), ..of_main() };
+    end(container, &text).await;
+    assert!(parts_left(folder.path(), 0) > 10, "{}", parts_left(folder.path(), 0));
+    let last: String = text.split_inclusive('\n').skip(1_000).collect();
+    assert_eq!(self::read(&logs, of_the_last).await, last);
+    for reader in [follower, reader] {
+        let read = reader.collect::<Vec<Bytes>>().await.concat();
+        assert!(read == text.as_bytes(), "{} of {} bytes", read.len(), text.len());
+    }
+    assert_eq!(parts_left(folder.path(), 0), 2, "what nobody needs any more is gone");
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_does_not_read_is_given_up_and_told_how_much_is_missing() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let logs = logs(folder.path(), SMALL);
+    let text = numbered(60_000);
+    let is_timed = [false, true];
+    let container = begun(&logs, 0);
+    let readers = is_timed.map(|timestamps| {
+        let options = LogOptions { follow: true, timestamps, ..of_main() };
+        logs.open(&pod(), &options).expect("it runs")
+    });
+    end(container, &text).await;
+    assert_eq!(parts_left(folder.path(), 0), 2);
+    for (reader, is_timed) in readers.into_iter().zip(is_timed) {
+        let read = reader.collect::<Vec<Bytes>>().await.concat();
+        let read = String::from_utf8(read).expect("text");
+        let (told, rest) = read.split_once('\n').expect("there are lines");
+        let time = if is_timed { "2027-01-15T08:00:00.000000000Z " } else { "" };
+        let told = told.strip_prefix(time).and_then(|told| told.strip_prefix("stint: "));
+        let (bytes, why) = told.and_then(|told| told.split_once(' ')).expect("it is told");
+        assert_eq!(why, "bytes are left out here, as they were not read in time");
+        let missed: usize = bytes.parse().expect("a number");
+        let rest = rest.replace(time, "");
+        assert!(text[missed..] == rest, "{missed} and {} of {}", rest.len(), text.len());
+    }
+}
+
+#[tokio::test]
+async fn what_is_removed_is_read_to_its_end_and_then_gone() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let logs = logs(folder.path(), LogRotation { part_bytes: 20_000, parts: 50 });
+    let text = numbered(5_000);
+    end(begun(&logs, 0), &text).await;
+    let first = logs.open(&pod(), &of_main()).expect("it has run");
+    end(begun(&logs, 1), &text).await;
+    end(begun(&logs, 2), "second\n").await;
+    assert!(parts_left(folder.path(), 0) > 5, "somebody reads it");
+    assert!(first.collect::<Vec<Bytes>>().await.concat() == text.as_bytes());
+    assert_eq!(parts_left(folder.path(), 0), 0);
+    let second = LogOptions { run: Some(1), ..of_main() };
+    let second = logs.open(&pod(), &second).expect("it has run");
+    logs.remove(&PodRef::of(&pod()));
+    assert_eq!(parts_left(folder.path(), 2), 0);
+    assert!(second.collect::<Vec<Bytes>>().await.concat() == text.as_bytes());
+    assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 0);
+}
+
+#[tokio::test]
+async fn a_reader_who_is_awaited_may_come_late() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let clock = Clock::new(|| Timestamp::from_second(1_800_000_000).expect("a time"));
+    let logs = Logs::new(folder.path().to_path_buf(), SMALL, true, clock);
+    let text = numbered(5_000);
+    end(begun(&logs, 0), &text).await;
+    end(begun(&logs, 1), "another\n").await;
+    let tail = LogOptions { tail_lines: Some(1), previous: true, ..of_main() };
+    assert_eq!(self::read(&logs, tail).await, "line 00000000000000004999\n");
+    let whole = LogOptions { previous: true, ..of_main() };
+    assert!(self::read(&logs, whole).await == text, "nobody else takes its place");
+    assert_eq!(parts_left(folder.path(), 0), 2);
 }

@@ -2,17 +2,18 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::sync::Arc;
 
 use tokio::sync::watch;
 
+use super::parts::Parts;
 use super::{LogRotation, Progress, part_path};
 
 /// Where the output of a run goes.
 #[derive(Debug)]
 pub(crate) struct Writer {
-    folder: PathBuf,
-    run: u32,
+    parts: Arc<Parts>,
     rotation: LogRotation,
     file: Option<File>,
     /// How large the part is.
@@ -24,17 +25,21 @@ pub(crate) struct Writer {
 
 impl Writer {
     pub(super) fn new(
-        folder: PathBuf,
-        run: u32,
+        parts: Arc<Parts>,
         rotation: LogRotation,
         progress: watch::Sender<Progress>,
     ) -> Self {
-        Writer { folder, run, rotation, file: None, bytes: 0, lost_bytes: 0, progress }
+        Writer { parts, rotation, file: None, bytes: 0, lost_bytes: 0, progress }
     }
 
     /// Where its files are.
     pub(super) fn folder(&self) -> &Path {
-        &self.folder
+        &self.parts.folder
+    }
+
+    /// Waits until another part may begin: others may have to read what is there first.
+    pub(super) async fn room(&self) {
+        self.parts.room().await;
     }
 
     /// Writes whole lines, each into one part.
@@ -64,8 +69,9 @@ impl Writer {
         let file = match &mut self.file {
             Some(file) => file,
             none => {
-                fs::create_dir_all(&self.folder)?;
-                let path = part_path(&self.folder, self.run, self.progress.borrow().part);
+                let Parts { folder, run, .. } = &*self.parts;
+                fs::create_dir_all(folder)?;
+                let path = part_path(folder, *run, self.parts.newest());
                 let file = OpenOptions::new().create(true).append(true).open(path)?;
                 self.bytes = file.metadata()?.len();
                 none.insert(file)
@@ -83,7 +89,7 @@ impl Writer {
     /// That output is lost is said when it begins, and how much it was at the end.
     fn lose(&mut self, lines: &[u8], error: &io::Error) {
         if self.lost_bytes == 0 {
-            tracing::error!(folder = %self.folder.display(), %error, "output is lost");
+            tracing::error!(folder = %self.folder().display(), %error, "output is lost");
         }
         self.lost_bytes += lines.len() as u64;
     }
@@ -91,10 +97,7 @@ impl Writer {
     fn begin_next_part(&mut self) {
         self.file = None;
         self.bytes = 0;
-        let next = self.progress.borrow().part + 1;
-        if let Some(oldest) = next.checked_sub(self.rotation.parts.max(1)) {
-            let _ = fs::remove_file(part_path(&self.folder, self.run, oldest));
-        }
+        let next = self.parts.begin_next();
         self.progress.send_modify(|it| it.part = next);
     }
 }
@@ -110,7 +113,7 @@ fn fitting(lines: &[u8], room: usize) -> usize {
 impl Drop for Writer {
     fn drop(&mut self) {
         if self.lost_bytes > 0 {
-            let (folder, bytes) = (self.folder.display(), self.lost_bytes);
+            let (folder, bytes) = (self.folder().display(), self.lost_bytes);
             tracing::warn!(%folder, bytes, "output was lost");
         }
         self.progress.send_modify(|it| it.is_over = true);

@@ -162,7 +162,8 @@ impl<'a> Prepared<'a> {
     /// As Go's os/exec words it, and so Kubernetes.
     fn exec(&self) -> Failure {
         let name = self.launch.command.first().map(String::as_str).unwrap_or_default();
-        let mut refusal = None;
+        let has_slash = name.contains('/');
+        let mut refusals = Vec::new();
         // Where it may be in several places, looking costs less than trying to run what is not
         // there.
         let is_one = self.programs.len() == 1;
@@ -176,7 +177,7 @@ impl<'a> Prepared<'a> {
                          the interpreter or loader that it names"
                     ));
                 }
-                Some(libc::EACCES) => refusal = Some(error),
+                Some(libc::EACCES) => refusals.push((program, error)),
                 Some(libc::E2BIG | libc::ENOEXEC | libc::ELOOP | libc::ENAMETOOLONG) => {
                     let error = describe(&error);
                     return Failure::cannot_run(format!("exec: {name:?}: {error}"));
@@ -184,13 +185,43 @@ impl<'a> Prepared<'a> {
                 _ => return Failure::machine(format!("exec: {name:?}"), &error),
             }
         }
-        Failure::cannot_run(match refusal {
-            Some(error) => format!("exec: {name:?}: {}", describe(&error)),
-            None if name.contains('/') => {
+        let not_permitted = refusals.iter().find(|(program, _)| has_slash || exists(program));
+        Failure::cannot_run(match not_permitted {
+            Some((program, error)) => {
+                let (error, program) = (describe(error), program.to_string_lossy());
+                let which = if has_slash { String::new() } else { format!(": {program}") };
+                format!("exec: {name:?}: {error}{which}")
+            }
+            None if has_slash => {
                 format!("exec: {name:?}: stat {name}: no such file or directory")
             }
-            None => format!("exec: {name:?}: executable file not found in $PATH"),
+            None => {
+                let unseen = unseen(refusals.iter().map(|(program, error)| (*program, error)));
+                format!("exec: {name:?}: executable file not found in $PATH{unseen}")
+            }
         })
+    }
+}
+
+/// The folders that could not be looked into, and why: the program may be there.
+fn unseen<'a>(refusals: impl Iterator<Item = (&'a CString, &'a io::Error)>) -> String {
+    let folders: Vec<String> = refusals
+        .map(|(program, error)| {
+            let program = program.to_string_lossy();
+            let folder = program.rsplit_once('/').map_or("", |(folder, _)| folder);
+            format!("{folder}: {}", describe(error))
+        })
+        .collect();
+    match folders.as_slice() {
+        [] => String::new(),
+        folders => {
+            let user = rustix::process::geteuid().as_raw();
+            let folders = folders.join(", ");
+            format!(
+                "; not all of it can be searched by user {user} ({folders}): give the user access, or \
+                 name the program with its whole path"
+            )
+        }
     }
 }
 

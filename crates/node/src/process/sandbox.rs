@@ -14,6 +14,7 @@ use super::leftovers::{POD_MARK, pod_mark};
 use super::link::{HelperEnded, Link, Progress, machine};
 use super::server::Shared;
 use super::wire::{Launch, Request};
+use crate::namespace_needs::REMEDY;
 use crate::runtime::{
     Beside, Container, ContainerSpec, Ending, ExecOutcome, Exit, Mount, RuntimeError, Sandbox,
     SandboxSpec, Signal, Stdio,
@@ -45,7 +46,10 @@ impl ProcessSandbox {
     ) -> Result<ProcessSandbox, RuntimeError> {
         let link = shared.link().await?;
         if spec.hosts_file.is_some() && !link.can_mount() {
-            return Err(RuntimeError::Unsupported(format!("/etc/hosts: {}", no_mounts(&link))));
+            return Err(RuntimeError::Unsupported(format!(
+                "/etc/hosts: {}; {REMEDY}",
+                no_mounts(&link)
+            )));
         }
         let opened = Mutex::new(open_on(link, &spec));
         Ok(ProcessSandbox { shared, spec, opened })
@@ -79,7 +83,8 @@ impl ProcessSandbox {
             if !link.can_mount() && !spec.mounts.is_empty() {
                 let targets = spec.mounts.iter().map(|mount| mount.target.display().to_string());
                 let targets: Vec<String> = targets.collect();
-                let why = format!("{}: {}", targets.join(", "), no_mounts(&link));
+                let why = no_mounts(&link);
+                let why = format!("{}: {why}; {REMEDY}", targets.join(", "));
                 return Err(RuntimeError::Unsupported(why));
             }
             let launch = self.launch(&spec, &stdio, &link);
@@ -171,8 +176,7 @@ pub(super) fn no_mounts(link: &Link) -> String {
     let found = link.ready.notes.iter().filter(|note| note.contains("namespace"));
     let found: Vec<&str> = found.map(String::as_str).collect();
     format!(
-        "mounts and host names are not possible for this user on this machine: run the node as \
-         root, or allow it user namespaces, or leave out what needs them. Found out: {}",
+        "mounts and host names are not possible for this user on this machine ({})",
         if found.is_empty() { "none were asked for".to_owned() } else { found.join("; ") }
     )
 }

@@ -109,17 +109,26 @@ impl Files {
             } else if let Some(it) = &source.downward_api {
                 self.add_fields(pod, it.items.as_deref().unwrap_or_default(), around)?;
             } else {
-                let fields = serde_json::to_value(source).unwrap_or_default();
-                let kind = fields.as_object().and_then(|fields| fields.keys().next().cloned());
-                let kind = kind.unwrap_or_else(|| "a source of no kind".to_owned());
-                return Err(NotMade::Never(format!(
-                    "projected {kind} is not supported on this node; put what the Pod needs into \
-                     a Secret"
-                )));
+                let kind = unsupported(source).unwrap_or_default();
+                return Err(NotMade::Never(super::not_supported(&kind, OTHER_SOURCES)));
             }
         }
         Ok(())
     }
+}
+
+/// What to do in place of a source that there is not.
+pub(super) const OTHER_SOURCES: &str = "put what the Pod needs into a Secret";
+
+/// What a source is called that this node does not have; none if it has.
+pub(super) fn unsupported(source: &VolumeProjection) -> Option<String> {
+    let VolumeProjection { config_map, secret, downward_api, .. } = source;
+    if config_map.is_some() || secret.is_some() || downward_api.is_some() {
+        return None;
+    }
+    let fields = serde_json::to_value(source).unwrap_or_default();
+    let kind = fields.as_object().and_then(|fields| fields.keys().next().cloned());
+    Some(format!("projected {}", kind.unwrap_or_else(|| "a source of no kind".to_owned())))
 }
 
 /// Puts files into a volume that has others, or none yet. Whoever looks sees all of the old ones or

@@ -21,7 +21,7 @@ use crate::field::Surroundings;
 use crate::hosts::PodNames;
 use crate::life::{Fact, LEAST_GRACE, NotStarted, ProbeKind};
 use crate::logs::{Pump, Writer};
-use crate::namespace_needs;
+use crate::namespace_needs::{self, REMEDY};
 use crate::path;
 use crate::runtime::{ContainerSpec, Ending, RuntimeError, SandboxSpec};
 use crate::security::pod_limits;
@@ -244,7 +244,7 @@ async fn prepare(
     if let Some(why) = shared.runtime.no_mounts() {
         let wanted = namespace_needs::of(&pod);
         if !wanted.is_empty() {
-            let message = format!("{}: {why}", wanted.join(", "));
+            let message = format!("{}: {why}; {REMEDY}", wanted.join(", "));
             return Err(Fact::Impossible { reason: "CreatePodSandboxError", message });
         }
     }

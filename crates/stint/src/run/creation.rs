@@ -8,6 +8,7 @@ use k8s_openapi::api::core::v1::Node;
 use serde_json::{Value, json};
 use stint_api::index_set::IndexSet;
 use stint_api::names::finalizer::{FOREGROUND_DELETION, ORPHAN};
+use stint_node::Runtime;
 use thiserror::Error;
 use tokio::time::{sleep, timeout};
 
@@ -152,12 +153,20 @@ async fn make_other(
     made.map(drop).map_err(refused)
 }
 
-/// Sees to it that everything is there which the Pods of the Jobs need: nobody could bring it later.
-/// `node` is this machine, if it is known.
+/// Where the Pods are to run.
+#[derive(Clone, Copy)]
+pub(crate) struct Here<'a> {
+    /// This machine, if it is known.
+    pub(crate) node: Option<&'a Node>,
+    pub(crate) runtime: &'a dyn Runtime,
+}
+
+/// Sees to it that everything is there which the Pods of the Jobs need, and that they can run here at
+/// all: nobody could help it later.
 pub(crate) async fn check_needs(
     calls: &Calls,
     manifests: &Manifests,
-    node: Option<&Node>,
+    here: Here<'_>,
     report: Report,
 ) -> Result<(), CreationError> {
     let mut wrong = String::new();
@@ -169,16 +178,12 @@ pub(crate) async fn check_needs(
             let found = calls.get(&format!("/api/v1/namespaces/{namespace}/{plural}/{name}")).await;
             let found =
                 found.map_err(|source| CreationError::Refused { place: place.clone(), source })?;
-            if found.is_some_and(|object| need.is_met_by(&object)) {
-                continue;
-            }
-            let message =
-                format!("{need}, which is not there, so that its Pods would wait forever");
-            let help =
-                format!("add the file that has it to the command line, or {}", need.else_do());
+            let Some((lack, help)) = need.lack(found.as_ref()) else { continue };
+            let message = format!("{need}, {lack}, so that its Pods would wait forever");
             wrong += &origin.error(&[need.field], &message, &help, report);
         }
-        for lacking in node.map(|node| room::lacking(job, node)).unwrap_or_default() {
+        let unmet = here.node.map(|node| room::lacking(job, node)).unwrap_or_default();
+        for lacking in unmet.into_iter().chain(room::never(job, here.runtime)) {
             wrong += &origin.error(&lacking.fields, &lacking.message, &lacking.help, report);
         }
     }

@@ -180,19 +180,22 @@ impl Run {
     }
 
     async fn follow(self, client: &Client, lines: &Sender<Line>, screen: &Screen) {
-        let Run { path, previous, prefix, before, read, mut patience } = self;
-        let mut spans = match before {
-            Some(before) => before.await.unwrap_or_default(),
-            None => Spans::default(),
-        };
+        let Run { path, previous, prefix, mut before, read, mut patience } = self;
+        let mut spans = Spans::default();
         let mut pause = FIRST_PAUSE;
         for number in 1..=MAX_TRIES {
             let read = async {
-                // Both are open before either is read: with every new run an old one goes.
+                // Both are open before either is read, also while the runs before are: with every new
+                // run an old one goes that nobody has opened.
                 let log = open_path(client, &path).await.map_err(Cut::Failed)?;
-                if let Some(previous) = &previous
-                    && let Ok(log) = open_path(client, previous).await
-                {
+                let previous = match &previous {
+                    Some(previous) => open_path(client, previous).await.ok(),
+                    None => None,
+                };
+                if let Some(before) = before.take() {
+                    spans = before.await.unwrap_or_default();
+                }
+                if let Some(log) = previous {
                     let _ = copy(log, &prefix, lines, &mut spans, &mut patience).await;
                 }
                 copy(log, &prefix, lines, &mut spans, &mut patience).await
@@ -214,6 +217,9 @@ impl Run {
             }
             sleep(pause).await;
             pause *= 2;
+        }
+        if let Some(before) = before {
+            spans = before.await.unwrap_or_default();
         }
         let _ = read.send(spans);
     }

@@ -30,23 +30,53 @@ enum Part {
 }
 
 impl Need {
-    /// What a person can do who does not have it.
-    pub(crate) fn else_do(&self) -> &'static str {
-        match self.kind {
+    /// What is wrong with the object of that kind and name, or that there is none, and what to do about
+    /// it; nothing if it is what is needed.
+    pub(crate) fn lack(&self, found: Option<&Value>) -> Option<(String, String)> {
+        let else_do = match self.kind {
             Beside::ServiceAccount => "take that out",
             Beside::ConfigMap | Beside::Secret | Beside::Namespace | Beside::Service => {
                 "say optional: true there"
             }
-        }
-    }
-
-    /// Whether an object of that kind and name is what is needed.
-    pub(crate) fn is_met_by(&self, object: &Value) -> bool {
+        };
+        let Some(object) = found else {
+            let help = format!("add the file that has it to the command line, or {else_do}");
+            return Some(("which is not there".to_owned(), help));
+        };
         let has = |field: &str, key: &String| !object[field][key.as_str()].is_null();
-        match &self.part {
-            Part::Whole => true,
-            Part::Variable(key) => has("data", key),
-            Part::File(key) => has("data", key) || has("binaryData", key),
+        let (key, is_met) = match &self.part {
+            Part::Whole => return None,
+            Part::Variable(key) => (key, has("data", key)),
+            Part::File(key) => (key, has("data", key) || has("binaryData", key)),
+        };
+        if is_met {
+            return None;
+        }
+        if has("binaryData", key) {
+            let lack = "which is in its binaryData, and no variable can be made of that";
+            let help = format!("put it into data, or {else_do}");
+            return Some((lack.to_owned(), help));
+        }
+        let help = format!("give it that key, read another, or {else_do}");
+        Some((format!("and that has {}", keys_of(object)), help))
+    }
+}
+
+/// Most keys of an object that are named.
+const MAX_KEYS: usize = 8;
+
+/// The keys that an object has.
+fn keys_of(object: &Value) -> String {
+    let of = |field: &str| object[field].as_object().into_iter().flat_map(|it| it.keys());
+    let mut keys: Vec<&str> = of("data").chain(of("binaryData")).map(String::as_str).collect();
+    keys.sort_unstable();
+    match keys.as_slice() {
+        [] => "no keys".to_owned(),
+        [only] => format!("only {only}"),
+        several if several.len() <= MAX_KEYS => format!("only {}", several.join(", ")),
+        several => {
+            let rest = several.len() - MAX_KEYS;
+            format!("only {} and {rest} others", several[..MAX_KEYS].join(", "))
         }
     }
 }
@@ -223,12 +253,23 @@ mod tests {
             ]
         );
         let [variable, file] = [2, 5].map(|number| of_job(&job)[number].clone());
+        let lack = |need: &Need, object: &Value| need.lack(Some(object)).map(|(lack, _)| lack);
         let text = json!({"data": {"k": "", "f": ""}});
-        assert!(variable.is_met_by(&text) && file.is_met_by(&text));
+        assert_eq!((lack(&variable, &text), lack(&file, &text)), (None, None));
         // Bytes become a file, and no variable.
         let bytes = json!({"binaryData": {"k": "AA==", "f": "AA=="}});
-        assert!(!variable.is_met_by(&bytes) && file.is_met_by(&bytes));
-        let other = json!({"data": {"l": ""}});
-        assert!(!variable.is_met_by(&other) && !file.is_met_by(&other));
+        let told = lack(&variable, &bytes).expect("it is no text");
+        assert!(told.starts_with("which is in its binaryData"), "{told}");
+        assert_eq!(lack(&file, &bytes), None);
+        let other = json!({"data": {"l": ""}, "binaryData": {"b": ""}});
+        for need in [&variable, &file] {
+            assert_eq!(lack(need, &other).as_deref(), Some("and that has only b, l"));
+            assert_eq!(lack(need, &json!({})).as_deref(), Some("and that has no keys"));
+            assert_eq!(need.lack(None).expect("there is none").0, "which is not there");
+        }
+        let many: serde_json::Map<String, Value> =
+            (0..10).map(|it| (it.to_string(), json!(""))).collect();
+        let told = lack(&file, &json!({"data": many}));
+        assert_eq!(told.as_deref(), Some("and that has only 0, 1, 2, 3, 4, 5, 6, 7 and 2 others"));
     }
 }

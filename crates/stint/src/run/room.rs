@@ -2,8 +2,9 @@
 //! a run waits, so that they would wait forever. What fits is the binder's decision.
 
 use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::{Container, Node, PodSpec, Taint};
+use k8s_openapi::api::core::v1::{Container, Node, Pod, PodSpec, Taint};
 use stint_local::{Unmet, unmet};
+use stint_node::{Runtime, Unrunnable, unrunnable};
 
 use super::needs::{POD, lists};
 
@@ -21,6 +22,19 @@ pub(crate) fn lacking(job: &Job, node: &Node) -> Vec<Lacking> {
     let Some(template) = job.spec.as_ref().map(|spec| &spec.template) else { return Vec::new() };
     let Some(pod) = &template.spec else { return Vec::new() };
     unmet(template, node).into_iter().map(|it| explained(it, pod, node)).collect()
+}
+
+/// All that whoever runs Pods here can do for nobody.
+pub(crate) fn never(job: &Job, runtime: &dyn Runtime) -> Vec<Lacking> {
+    let template = job.spec.as_ref().map(|spec| &spec.template);
+    let spec = template.and_then(|template| template.spec.clone());
+    let found = unrunnable(&Pod { spec, ..Pod::default() }, runtime);
+    let of_job = |it: Unrunnable| Lacking {
+        fields: it.fields.iter().map(|field| format!("spec.template.{field}")).collect(),
+        message: it.message,
+        help: it.help,
+    };
+    found.into_iter().map(of_job).collect()
 }
 
 fn explained(unmet: Unmet, pod: &PodSpec, node: &Node) -> Lacking {

@@ -79,8 +79,11 @@ pub(crate) enum Next {
     Retry(Option<IndexSet>),
     /// Run all of it again: there are no indexes to choose from.
     Anew,
-    /// Go on with what was stopped.
-    GoOn,
+    /// Go on with what was stopped: these indexes, if they are known; `is_late` if its time was up.
+    GoOn {
+        left: Option<IndexSet>,
+        is_late: bool,
+    },
 }
 
 /// Where the logs are and what to do next, if there is anything to do; `again` is what followed
@@ -96,14 +99,12 @@ pub(crate) fn advice(logs: &Logs, next: &Next, again: &str) -> String {
         Logs::Data { logs, .. } => text += &format!("logs: {}\n", logs.display()),
     }
     match (next, logs) {
-        (Next::Nothing, _) | (Next::GoOn, Logs::Gone | Logs::Kept { .. }) => {}
+        (Next::Nothing, _) => {}
         (Next::Anew, _) => {
             text += &format!("next: mend what failed, then stint run {again}\n");
         }
         (Next::Retry(indexes), Logs::Gone | Logs::Kept { .. }) => {
-            let only = indexes.as_ref().map(ToString::to_string);
-            let only = only.filter(|text| text.len() <= MAX_ONLY_CHARS);
-            let only = only.map_or(String::new(), |text| format!("--only-indexes {text} "));
+            let only = only(indexes.as_ref());
             text += &format!("next: mend what failed, then stint run {only}{again}\n");
             if indexes.is_some() {
                 text += "      after a run with --data-dir DIR, --retry-failed runs what failed\n";
@@ -112,11 +113,28 @@ pub(crate) fn advice(logs: &Logs, next: &Next, again: &str) -> String {
         (Next::Retry(_), Logs::Data { .. }) => {
             text += &format!("next: mend what failed, then stint run --retry-failed {again}\n");
         }
-        (Next::GoOn, Logs::Data { .. }) => {
-            text += &format!("next: stint run {again} goes on from here\n");
+        (Next::GoOn { is_late, .. }, Logs::Data { .. }) => {
+            let more = more_time(*is_late);
+            text += &format!("next: stint run {again} goes on from here{more}\n");
+        }
+        (Next::GoOn { left, is_late }, Logs::Gone | Logs::Kept { .. }) => {
+            let (only, more) = (only(left.as_ref()), more_time(*is_late));
+            let what = if only.is_empty() { "begins anew" } else { "runs what is left" };
+            text += &format!("next: stint run {only}{again} {what}{more}\n");
+            text += "      a run with --data-dir DIR can be stopped, and goes on from there\n";
         }
     }
     text
+}
+
+/// The option that chooses these indexes; none if they are not known, or too many to paste.
+fn only(indexes: Option<&IndexSet>) -> String {
+    let text = indexes.map(ToString::to_string).filter(|text| text.len() <= MAX_ONLY_CHARS);
+    text.map_or(String::new(), |text| format!("--only-indexes {text} "))
+}
+
+fn more_time(is_late: bool) -> &'static str {
+    if is_late { "; give it a longer --timeout" } else { "" }
 }
 
 #[cfg(test)]
@@ -153,6 +171,7 @@ mod tests {
             goes_on: false,
             run: None,
             ran: None,
+            others: Vec::new(),
         };
         let tails = [(failure, vec!["oh \u{1b}[2Jno".to_owned()])];
         let text = of_job(&progress.jobs()[0], &tails, Painter::new(false), now);
@@ -175,8 +194,23 @@ work: Failed after 0.00s: FailedIndexes: Job has failed indexes
         let again = "--data-dir d a.yaml";
         let text = advice(&data, &Next::Retry(None), again);
         assert!(text.contains("stint run --retry-failed --data-dir d a.yaml\n"), "{text}");
-        let text = advice(&data, &Next::GoOn, again);
-        assert!(text.contains("stint run --data-dir d a.yaml goes on"), "{text}");
+        let stopped = |left: Option<&str>, is_late| {
+            let left = left.map(|text| IndexSet::parse_strict(text, 10).expect("it is a list"));
+            Next::GoOn { left, is_late }
+        };
+        let text = advice(&data, &stopped(Some("1"), false), again);
+        assert!(
+            text.ends_with("next: stint run --data-dir d a.yaml goes on from here\n"),
+            "{text}"
+        );
+        let text = advice(&Logs::Gone, &stopped(Some("4-9"), true), "a.yaml");
+        assert_eq!(
+            text,
+            "next: stint run --only-indexes 4-9 a.yaml runs what is left; give it a longer --timeout\n      \
+             a run with --data-dir DIR can be stopped, and goes on from there\n"
+        );
+        let text = advice(&Logs::Gone, &stopped(None, false), "a.yaml");
+        assert!(text.starts_with("next: stint run a.yaml begins anew\n"), "{text}");
         let kept = Logs::Kept { folder: "/tmp/x".into(), logs: "/tmp/x/logs".into() };
         assert!(advice(&kept, &Next::Retry(None), "a.yaml").contains("rm -r /tmp/x\n"));
         let spaced = Logs::Kept { folder: "/tmp/my x".into(), logs: "/tmp/my x/logs".into() };

@@ -199,7 +199,7 @@ impl Live {
         let rest = (hidden > 0).then(|| format!("… and {hidden} more Jobs"));
         let latest = progress.latest_failure().map(|(job, failure)| {
             let (title, what) = (printable_ends(&job.title, 30), failure.what());
-            let why = printable(&failure.why, MAX_TAIL_CHARS);
+            let why = printable(&failure.told(), MAX_TAIL_CHARS);
             format!("{title}: {what} failed: {why}")
         });
         let waits = progress.jobs().iter().find_map(|job| {
@@ -274,7 +274,7 @@ impl Plain {
                 let note =
                     if told.failures == MAX_TOLD_FAILURES { "; more are counted only" } else { "" };
                 let title = &progress.jobs()[*job].title;
-                let why = printable(&failure.why, MAX_MESSAGE_CHARS);
+                let why = printable(&failure.told(), MAX_MESSAGE_CHARS);
                 Some(format!("{title}: {} failed: {why}{note}\n", failure.what()))
             }
             Change::PodWaits { job, waits } => {
@@ -380,6 +380,7 @@ mod tests {
             goes_on: false,
             run: None,
             ran: None,
+            others: Vec::new(),
         };
         let change = Change::PodFailed { job: 0, failure };
         let told: Vec<String> =

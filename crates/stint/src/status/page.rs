@@ -18,7 +18,7 @@ use crate::progress::{Change, End, Failure, JobProgress, Progress};
 use crate::words;
 
 /// Most Pods that are named as running, and as waiting.
-const MAX_PODS: usize = 8;
+pub(crate) const MAX_PODS: usize = 8;
 
 /// Most indexes that a command which is shown asks for.
 const MAX_ASKED: usize = 5;
@@ -159,6 +159,10 @@ impl<'p> Page<'p> {
                  {name}, ask for less (resources.requests, nodeSelector, affinity) and create it \
                  again\n"
             ),
+            State::Waiting if self.pods.iter().any(waits_for_something) => format!(
+                "next: its Pods begin when what they wait for is there; what is wrong in the Job itself \
+                 cannot be changed: delete {name}, mend it and create it again\n"
+            ),
             State::Running | State::Completing => logs(" -f"),
             State::Suspended => {
                 "next: it starts when its spec.suspend is set to false\n".to_owned()
@@ -178,6 +182,11 @@ impl<'p> Page<'p> {
 /// Whether it does not run, though it should.
 fn is_held_up(pod: &PodSight) -> bool {
     pod.stage() == Stage::Waiting || pod.why_waiting().is_some()
+}
+
+/// Whether it has a node and has not begun, and it is known why.
+fn waits_for_something(pod: &PodSight) -> bool {
+    pod.is_starting() && pod.why_waiting().is_some()
 }
 
 /// A row for each of them, up to some.

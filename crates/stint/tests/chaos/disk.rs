@@ -86,7 +86,8 @@ fn a_server_on_a_full_disk_says_so_goes_on_reading_and_recovers() {
         // What is small may still find a place in what is begun.
         let large = format!("{LARGE}data: {{a: {}}}}}", "a".repeat(64 << 10));
         let refused = kubectl.fail(&large, "create -f -");
-        assert!(refused.contains(NO_ROOM), "{refused}");
+        let store = data.join("store");
+        assert!(refused.contains(&format!("{}: {NO_ROOM}", store.display())), "{refused}");
         assert_eq!(kubectl.run("get jobs -o name"), "job.batch/talker\n");
         fs::remove_file(ballast).expect("it is there");
         fs::write(shared.join("room"), "").expect("it is ours");
@@ -137,8 +138,9 @@ fn a_run_on_a_full_disk_says_so_and_ends_and_goes_on_when_there_is_room() {
         assert_eq!(ended.stdout, "3\n0\n", "{ended:?}");
         assert!(begun.elapsed() < SOON, "{:?}: {ended:?}", begun.elapsed());
         let said = format!(
-            "error: nothing could be stored in {}/data for 10 seconds: cannot write: {NO_ROOM}",
-            disk.display()
+            "error: nothing could be stored in {disk}/data for 10 seconds: cannot write: {disk}/data/store: \
+             {NO_ROOM}",
+            disk = disk.display()
         );
         assert!(ended.stderr.contains(&said), "{}", ended.stderr);
         assert!(

@@ -1,5 +1,9 @@
 //! What is said of failures: why, what was written last, and what to run next.
 
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+
+use crate::kit::home::is_root;
 use crate::kit::{Bench, example};
 
 /// A Job of one container, with more in its Pod's and in its container's spec.
@@ -142,11 +146,11 @@ fn what_pods_would_wait_for_in_vain_is_refused() {
         ),
         (
             "        env: [{name: A, valueFrom: {configMapKeyRef: {name: here, key: k}}}]",
-            Some("reads the key k of the ConfigMap here"),
+            Some("reads the key k of the ConfigMap here, and that has only a, bytes, so that"),
         ),
         (
             "        env: [{name: A, valueFrom: {configMapKeyRef: {name: here, key: bytes}}}]",
-            Some("reads the key bytes of the ConfigMap here"),
+            Some("reads the key bytes of the ConfigMap here, which is in its binaryData"),
         ),
         ("        env: [{name: A, valueFrom: {configMapKeyRef: {name: here, key: a}}}]", None),
         ("        envFrom: [{configMapRef: {name: nope, optional: true}}]", None),
@@ -249,4 +253,130 @@ fn two_objects_of_one_kind_and_name_are_refused() {
     let ended = bench.run(&[&bench.file("job.yaml", &text)]);
     assert_eq!(ended.code, Some(2), "{ended:?}");
     assert!(ended.stderr.contains("ConfigMap twin has the name of another"), "{}", ended.stderr);
+}
+
+#[test]
+fn what_can_never_run_here_is_refused_where_it_is_asked_for() {
+    let bench = Bench::new();
+    let pod = |more: &str| job("", &format!("{NEVER}\n{more}"), "", "true");
+    let bare = job("", NEVER, "", "SCRIPT").replace("        command: [sh, -c, 'SCRIPT']\n", "");
+    let of_pod = "      securityContext: {runAsNonRoot: true}";
+    let mut rows = vec![
+        (
+            pod("      securityContext: {runAsNonRoot: true, runAsUser: 0}"),
+            "spec.template.spec.securityContext.runAsNonRoot: container main must not run as root, and \
+             has runAsUser 0\n",
+            ":10:39\n",
+        ),
+        (
+            pod("      volumes: [{name: v, nfs: {server: s, path: /}}]"),
+            "spec.template.spec.volumes[0]: volume v: nfs is not supported here\n",
+            ":10:24\n",
+        ),
+        (bare, "container main has no command, and images are not used here\n", ":11:15\n"),
+    ];
+    if is_root() {
+        let said = "container main must not run as root, and would: stint runs as root, and";
+        rows.push((pod(of_pod), said, ":10:39\n"));
+    } else {
+        let ended = bench.run(&["--timeout", "60s", &bench.file("job.yaml", &pod(of_pod))]);
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        let said = "container main is to run as user 7, and user ";
+        rows.push((pod("      securityContext: {runAsUser: 7}"), said, ":10:36\n"));
+    }
+    for (text, said, place) in rows {
+        let file = bench.file("job.yaml", &text);
+        let ended = bench.run(&["--timeout", "60s", &file]);
+        assert_eq!(ended.code, Some(2), "{said}: {ended:?}");
+        for said in [said, "= help: ", &format!("--> {file}{place}")] {
+            assert!(ended.stderr.contains(said), "{said}: {}", ended.stderr);
+        }
+    }
+    assert!(bench.left().is_empty(), "{:?}", bench.left());
+}
+
+/// Whoever it is has no rights, and can make no user namespace.
+const POWERLESS: &str = "echo 0 > /proc/sys/user/max_user_namespaces || exit 99; \
+                         exec setpriv --bounding-set -all --inh-caps -all -- \"$@\"";
+
+#[test]
+fn where_nothing_can_be_mounted_only_what_needs_it_is_refused() {
+    let bench = Bench::new();
+    let run = |text: &str| {
+        let stint = bench.command(&["--timeout", "60s", &bench.file("job.yaml", text)]);
+        let mut command = Command::new("unshare");
+        command.args(["--user", "--map-root-user", "sh", "-c", POWERLESS, "sh"]);
+        command.arg(stint.get_program()).args(stint.get_args());
+        for (name, value) in stint.get_envs() {
+            command.env(name, value.expect("it is set"));
+        }
+        let output = command.output().expect("there is unshare");
+        assert_ne!(output.status.code(), Some(99), "{output:?}");
+        (output.status.code(), String::from_utf8(output.stderr).expect("text"))
+    };
+    let pod = format!("{NEVER}\n      volumes: [{{name: v, emptyDir: {{}}}}]");
+    let container = "        volumeMounts: [{name: v, mountPath: /mnt/v}]";
+    let (code, said) = run(&job("", &pod, container, "true"));
+    assert_eq!(code, Some(2), "{said}");
+    let expected =
+        "spec.template.spec.containers[0].volumeMounts: mounts and host names are not possible";
+    assert_eq!(said.matches(expected).count(), 1, "{said}");
+    assert!(said.contains("job.yaml:14:23\n"), "{said}");
+    assert!(said.contains("= help: run stint as root, or allow"), "{said}");
+    let (code, said) = run(&job("", NEVER, "", "true"));
+    assert_eq!(code, Some(0), "{said}");
+}
+
+#[test]
+fn every_container_of_a_pod_that_failed_is_told_with_its_last_lines() {
+    let bench = Bench::new();
+    let text = job("  backoffLimit: 0", NEVER, "", "echo one broke; exit 3")
+        + "      - {name: second, image: i, command: [sh, -c, 'echo two broke; exit 4']}\n"
+        + "      - {name: third, image: i, command: ['true']}\n";
+    let ended = bench.run(&[&bench.file("job.yaml", &text)]);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    for said in [
+        " failed: exit code 3; container second: exit code 4\n",
+        " failed in container main: exit code 3; container second: exit code 4\n    \
+         | [main] one broke\n    | [second] two broke\n",
+    ] {
+        assert!(ended.stderr.contains(said), "{said}: {}", ended.stderr);
+    }
+}
+
+#[test]
+fn a_sidecar_that_is_ended_with_its_pod_is_not_blamed_for_its_end() {
+    let bench = Bench::new();
+    let side = "      initContainers:\n      - {name: side, image: i, restartPolicy: Always, \
+                command: [sleep, '1000']}";
+    let text = job("  backoffLimit: 0", &format!("{NEVER}\n{side}"), "", "echo broke; exit 3");
+    let ended = bench.run(&[&bench.file("job.yaml", &text)]);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    let said = " failed in container main: exit code 3\n    | broke\n";
+    assert!(ended.stderr.contains(said), "{}", ended.stderr);
+}
+
+#[test]
+fn folders_of_the_path_that_cannot_be_looked_into_are_named() {
+    if !is_root() {
+        return;
+    }
+    let bench = Bench::new();
+    std::fs::create_dir(bench.path("closed")).expect("it is ours");
+    let closed = std::fs::Permissions::from_mode(0o700);
+    std::fs::set_permissions(bench.path("closed"), closed).expect("it is ours");
+    let path = bench.path("closed");
+    let container = format!(
+        "        securityContext: {{runAsUser: 54321}}\n        env: [{{name: PATH, value: \
+         '{path}:/usr/bin:/bin'}}]"
+    );
+    let text = job("  backoffLimit: 0", NEVER, &container, "SCRIPT");
+    let text = text.replace("[sh, -c, 'SCRIPT']", "[no-such-program]");
+    let ended = bench.run(&[&bench.file("job.yaml", &text)]);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    let said = format!(
+        "not found in $PATH; not all of it can be searched by user 54321 ({path}: \
+                        permission denied): give"
+    );
+    assert!(ended.stderr.contains(&said), "{said}: {}", ended.stderr);
 }

@@ -1,10 +1,11 @@
 //! Runs that are stopped before their Jobs have ended.
 
 use std::io::{BufRead, BufReader};
-use std::process::Child;
+use std::process::{Child, Command};
 
 use rustix::io::ioctl_fionread;
 use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
 
 use crate::kit::{Bench, eventually, indexed, is_anybody_marked};
 
@@ -16,10 +17,16 @@ fn the_time_can_be_limited() {
     let bench = Bench::new();
     let file = bench.file("job.yaml", &indexed("slow", 1, "", STUBBORN));
     let marker = format!("MARK={}", bench.path("limited"));
-    let ended = bench.run(&["--timeout", "8s", "--set", &marker, &file]);
+    let ended = bench.run(&["--timeout", "8s", "--set", &marker, "-o", "json", &file]);
     assert_eq!(ended.code, Some(124), "{ended:?}");
     assert!(ended.stderr.contains("slow: not finished after "), "{}", ended.stderr);
     assert!(!is_anybody_marked(&marker));
+    let next = format!("-o json {file} runs what is left; give it a longer --timeout\n");
+    assert!(ended.stderr.contains("next: stint run --only-indexes 0 "), "{}", ended.stderr);
+    assert!(ended.stderr.contains(&next), "{}", ended.stderr);
+    // Nothing of it runs any more.
+    let status = &ended.json()["status"];
+    assert!(status["active"].is_null() && status["ready"] == 0, "{status}");
 }
 
 #[test]
@@ -33,6 +40,8 @@ fn an_interrupt_ends_even_pods_that_ignore_it() {
     let ended = run.end();
     assert_eq!(ended.code, Some(130), "{ended:?}");
     assert!(ended.stderr.contains("slow: not finished after "), "{}", ended.stderr);
+    assert!(ended.stderr.contains("next: stint run --only-indexes 0 "), "{}", ended.stderr);
+    assert!(ended.stderr.contains(" runs what is left\n"), "{}", ended.stderr);
     assert!(!is_anybody_marked(&marker));
     assert!(bench.left().is_empty(), "{:?}", bench.left());
 }
@@ -73,6 +82,10 @@ fn a_run_that_was_stopped_goes_on_in_its_data_folder() {
     let ended = run.end();
     assert_eq!(ended.code, Some(130), "{ended:?}");
     assert!(ended.stderr.contains("goes on from here\n"), "{}", ended.stderr);
+    let stint = env!("CARGO_BIN_EXE_stint");
+    let shown = Command::new(stint).args(["status", "-o", "json", "--data-dir", &data]).output();
+    let shown: Value = serde_json::from_slice(&shown.expect("it runs").stdout).expect("JSON");
+    assert!(shown["items"][0]["status"]["active"].is_null(), "{shown}");
     bench.file("gate", "");
     let ended = bench.run(&["--data-dir", &data, "--logs", &file]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
@@ -158,16 +171,6 @@ fn what_a_pod_waits_for_in_vain_is_told() {
         );
         assert!(ended.stderr.contains(said), "{said}: {}", ended.stderr);
     }
-}
-
-#[test]
-fn a_volume_that_can_never_be_there_fails_its_pod() {
-    let bench = Bench::new();
-    let job = indexed("hungry", 1, "  backoffLimit: 0", "true");
-    let job = format!("{job}      volumes: [{{name: v, nfs: {{server: a, path: /}}}}]\n");
-    let ended = bench.run(&[&bench.file("job.yaml", &job)]);
-    assert_eq!(ended.code, Some(1), "{ended:?}");
-    assert!(ended.stderr.contains("nfs is not supported on this node"), "{}", ended.stderr);
 }
 
 /// A run whose standard output nobody reads. It is gone with the test.

@@ -10,7 +10,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use serde_json::Value;
 
-use crate::kit::{Kubectl, Server};
+use crate::kit::{Kubectl, Server, eventually};
 use crate::look::{Look, ended, indexed, job};
 
 fn cells(line: &str) -> Vec<&str> {
@@ -107,6 +107,50 @@ fn what_runs_and_what_waits_is_told_with_the_reason() {
     assert_eq!(next(), "huge: waiting for a container to begin");
     kubectl.run("delete job huge");
     assert_eq!(followed.wait().expect("it ends").code(), Some(0));
+}
+
+#[test]
+fn what_a_pod_waits_for_that_has_a_node_is_told() {
+    let server = Server::with_node();
+    let kubectl = Kubectl::new(&server);
+    let look = Look::at(&server);
+    let with = |name: &str, pod: &str, container: &str| {
+        let text = job(name, "", "Never", "true") + container;
+        text.replace("      containers:\n", &format!("{pod}      containers:\n"))
+    };
+    let volume = "      volumes: [{name: v, configMap: {name: words}}]\n";
+    let mount = "        volumeMounts: [{name: v, mountPath: /mnt/words}]\n";
+    let variable = "        env: [{name: A, valueFrom: {configMapKeyRef: {name: here, key: k}}}]\n";
+    let root = "        securityContext: {runAsNonRoot: true, runAsUser: 0}\n";
+    kubectl.run("create configmap here --from-literal=a=b");
+    let rows = [
+        (
+            "mounts",
+            with("mounts", volume, mount),
+            ": ContainerCreating: FailedMount: MountVolume.SetUp failed for volume \"v\" : configmap \"words\" not found",
+        ),
+        (
+            "reads",
+            with("reads", "", variable),
+            "CreateContainerConfigError: couldn't find key k in ConfigMap default/here",
+        ),
+        (
+            "root",
+            with("root", "", root),
+            "CreateContainerConfigError: container's runAsUser breaks non-root policy (pod: \"root-",
+        ),
+    ];
+    for (name, text, said) in rows {
+        kubectl.give(&text, "create -f -");
+        let mut page = String::new();
+        eventually(said, || {
+            page = look.shown(&format!("status {name}"));
+            page.contains("  waiting    Pod ") && page.contains(said)
+        });
+        assert!(page.contains(&format!("{name}: Waiting for ")), "{page}");
+        assert!(page.contains(": 0 of 1 done, 1 waiting\n"), "{page}");
+        assert!(page.contains("next: its Pods begin when what they wait for is there; "), "{page}");
+    }
 }
 
 #[test]
