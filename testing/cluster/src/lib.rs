@@ -42,5 +42,6 @@ pub mod stint;
 pub mod suite;
 pub mod theatre;
 pub mod unwatched;
-pub mod usage;
 pub mod version;
+
+pub use stint_peers::usage;

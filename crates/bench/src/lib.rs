@@ -1,0 +1,35 @@
+//! Measures stint, and others on the same work.
+//!
+//! ```text
+//!   a benchmark ─▶ works, each with who does it ─▶ contest ─▶ rows ─▶ report ─▶ table, JSON, plots
+//!                                                     │
+//!                        warm-up, rounds in turn ─────┘
+//! ```
+//!
+//! Each claim about speed has one file here. What is measured runs in a process of its own, so that its
+//! memory and its processor time are its own. This crate decides nothing about how Jobs are run, and
+//! nobody but the command line may know it.
+
+mod contest;
+mod error;
+mod ledger;
+mod local;
+mod machine;
+mod metric;
+mod plot;
+mod process;
+mod report;
+mod spawned;
+mod spread;
+mod startup;
+mod table;
+mod worker;
+
+pub use contest::Rounds;
+pub use error::BenchError;
+pub use ledger::{LedgerPlan, ledger};
+pub use local::{LocalPlan, local};
+pub use process::{ProcessPlan, process};
+pub use report::{Report, Subject};
+pub use startup::{StartupPlan, startup};
+pub use worker::{Task, work};
