@@ -33,6 +33,9 @@ pub enum BenchError {
     /// The embedded cluster does not start.
     #[error("the embedded cluster does not start: {0}")]
     Start(#[from] stint_local::StartError),
+    /// There is no real cluster to measure on.
+    #[error("there is no cluster to measure on: {0}")]
+    Cluster(#[from] stint_peers::cluster::ClusterError),
     /// The API refused something.
     #[error("{what}: {source}")]
     Api {

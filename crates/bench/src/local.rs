@@ -2,7 +2,6 @@
 //! the store, the API server, the controller, the binder, the collectors and the node, without any
 //! process.
 
-mod counts;
 mod instant;
 
 use std::path::Path;
@@ -17,9 +16,9 @@ use serde_json::json;
 use stint_local::{Cluster, Identity, NodeOptions, Options};
 use stint_peers::usage::Usage;
 
-use self::counts::Counts;
 use self::instant::InstantRuntime;
 use crate::contest::Rounds;
+use crate::counts::Counts;
 use crate::error::BenchError;
 use crate::ledger::alone;
 use crate::metric::{

@@ -84,7 +84,20 @@ pub(crate) const STORE_WRITES_PER_POD: Metric =
 pub(crate) const API_CALLS_PER_POD: Metric =
     Metric::new("api_calls_per_pod", "calls per Pod", Unit::Count);
 
-static KNOWN: [Metric; 8] = [
+pub(crate) const SERVER_CPU: Metric =
+    Metric::new("apiserver_cpu_seconds", "server CPU", Unit::Seconds);
+pub(crate) const LAST_END: Metric =
+    Metric::new("last_end_to_complete_seconds", "last end to Complete", Unit::Seconds);
+pub(crate) const FIRST_POD_P50: Metric =
+    Metric::new("first_pod_p50_seconds", "first Pod p50", Unit::Seconds);
+pub(crate) const FIRST_POD_P99: Metric = Metric::new("first_pod_p99_seconds", "p99", Unit::Seconds);
+pub(crate) const COMPLETE_P50: Metric =
+    Metric::new("complete_p50_seconds", "end to Complete p50", Unit::Seconds);
+pub(crate) const COMPLETE_P99: Metric = Metric::new("complete_p99_seconds", "p99", Unit::Seconds);
+pub(crate) const JOB_P50: Metric = Metric::new("job_p50_seconds", "Job p50", Unit::Seconds);
+pub(crate) const JOB_P99: Metric = Metric::new("job_p99_seconds", "p99", Unit::Seconds);
+
+static KNOWN: [Metric; 16] = [
     WALL,
     WALL_PER_POD,
     CPU,
@@ -93,6 +106,14 @@ static KNOWN: [Metric; 8] = [
     STATUS_WRITES,
     STORE_WRITES_PER_POD,
     API_CALLS_PER_POD,
+    SERVER_CPU,
+    LAST_END,
+    FIRST_POD_P50,
+    FIRST_POD_P99,
+    COMPLETE_P50,
+    COMPLETE_P99,
+    JOB_P50,
+    JOB_P99,
 ];
 
 /// What was measured at one time.

@@ -30,9 +30,25 @@ impl Spread {
     }
 }
 
+/// The value that so many of a hundred do not exceed; 0 of none.
+pub(crate) fn percentile(samples: &[f64], percent: usize) -> f64 {
+    let mut sorted = samples.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let rank = (sorted.len() * percent).div_ceil(100);
+    sorted.get(rank.saturating_sub(1)).copied().unwrap_or(0.0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn percentiles_are_values_that_were_measured() {
+        let samples: Vec<f64> = (1..=200).rev().map(f64::from).collect();
+        let of = |percent| percentile(&samples, percent);
+        assert_eq!([of(50), of(99), of(100)], [100.0, 198.0, 200.0]);
+        assert_eq!((percentile(&[7.0], 99), percentile(&[], 50)), (7.0, 0.0));
+    }
 
     #[test]
     fn the_median_is_the_middle_whatever_the_order() {

@@ -6,13 +6,14 @@ use crate::contest::grouped;
 use crate::metric::{Metric, WALL};
 use crate::report::{Row, ratio};
 
-/// A line for each row, with a head whenever the columns change.
+/// A line for each row, with a head whenever it is another kind of work.
 pub(crate) fn table(rows: &[Row]) -> String {
     let mut text = String::new();
-    for group in rows.chunk_by(|one, other| heads(one) == heads(other)) {
+    for group in rows.chunk_by(|one, other| names(one) == names(other)) {
         let is_contest = group.iter().any(|row| ratio(rows, row).is_some());
-        let mut lines = vec![head(&group[0], is_contest)];
-        lines.extend(group.iter().map(|row| line(rows, row, is_contest)));
+        let metrics = metrics(group);
+        let mut lines = vec![head(&group[0], &metrics, is_contest)];
+        lines.extend(group.iter().map(|row| line(rows, row, &metrics, is_contest)));
         if !text.is_empty() {
             text.push('\n');
         }
@@ -21,39 +22,48 @@ pub(crate) fn table(rows: &[Row]) -> String {
     text
 }
 
-fn heads(row: &Row) -> Vec<&str> {
-    row.work.iter().map(|(name, _)| *name).chain(shown(row).map(|metric| metric.head)).collect()
+fn names(row: &Row) -> Vec<&str> {
+    row.work.iter().map(|(name, _)| *name).collect()
 }
 
-fn shown(row: &Row) -> impl Iterator<Item = &Metric> {
-    row.figures.iter().map(|(metric, _)| metric).filter(|metric| !metric.head.is_empty())
+/// What is shown of these rows: all that any of them has.
+fn metrics(rows: &[Row]) -> Vec<&Metric> {
+    let mut all: Vec<&Metric> = Vec::new();
+    for (metric, _) in rows.iter().flat_map(|row| &row.figures) {
+        if !metric.head.is_empty() && !all.contains(&metric) {
+            all.push(metric);
+        }
+    }
+    all
 }
 
-fn head(row: &Row, is_contest: bool) -> Vec<String> {
-    let mut cells: Vec<String> = row.work.iter().map(|(name, _)| (*name).to_owned()).collect();
+fn head(row: &Row, metrics: &[&Metric], is_contest: bool) -> Vec<String> {
+    let mut cells: Vec<String> = names(row).into_iter().map(str::to_owned).collect();
     cells.push("who".to_owned());
-    for metric in shown(row) {
+    for metric in metrics {
         cells.push(metric.head.to_owned());
-        if is_contest && *metric == WALL {
+        if is_contest && **metric == WALL {
             cells.push("ratio".to_owned());
         }
     }
     cells
 }
 
-fn line(rows: &[Row], row: &Row, is_contest: bool) -> Vec<String> {
+fn line(rows: &[Row], row: &Row, metrics: &[&Metric], is_contest: bool) -> Vec<String> {
     let mut cells: Vec<String> = row.work.iter().map(|(_, value)| cell(value)).collect();
     cells.push(row.who.clone());
-    for (metric, spread) in row.figures.iter().filter(|(metric, _)| !metric.head.is_empty()) {
+    for metric in metrics {
         let text = |value| metric.unit.text(value);
-        if *metric == WALL {
-            let (least, most) = (text(spread.least), text(spread.most));
-            cells.push(format!("{} [{least}, {most}]", text(spread.median)));
-            if is_contest {
-                cells.push(ratio(rows, row).map_or_else(String::new, |it| format!("{it:.2}x")));
+        let spread = row.figure(metric);
+        let median = spread.map_or_else(String::new, |it| text(it.median));
+        match spread {
+            Some(it) if **metric == WALL => {
+                cells.push(format!("{median} [{}, {}]", text(it.least), text(it.most)));
             }
-        } else {
-            cells.push(text(spread.median));
+            _ => cells.push(median),
+        }
+        if is_contest && **metric == WALL {
+            cells.push(ratio(rows, row).map_or_else(String::new, |it| format!("{it:.2}x")));
         }
     }
     cells

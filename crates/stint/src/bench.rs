@@ -4,7 +4,8 @@ use std::io;
 use std::process::ExitCode;
 
 use stint_bench::{
-    BenchError, LedgerPlan, LocalPlan, ProcessPlan, Report, StartupPlan, Subject, Task,
+    BenchError, ClusterPlan, FairnessPlan, LatencyPlan, LedgerPlan, LocalPlan, ProcessPlan, Report,
+    Runner, StartupPlan, Subject, Task,
 };
 use thiserror::Error;
 
@@ -64,6 +65,27 @@ fn measure(what: &BenchCommand) -> Result<(), FailedBench> {
             plan.rounds = output.rounds(plan.rounds);
             show(&stint_bench::startup(&subject, &plan)?, output)
         }
+        BenchCommand::Cluster { indexes, by, output } => {
+            let mut plan = ClusterPlan::new(output.quick);
+            plan.rounds = output.rounds(plan.rounds);
+            plan.runners = by.runners(plan.runners, &ON_CLUSTERS);
+            if !indexes.is_empty() {
+                plan.loads = ClusterPlan::sizes(indexes);
+            }
+            show(&stint_bench::cluster(&subject, &plan)?, output)
+        }
+        BenchCommand::Latency { by, output } => {
+            let mut plan = LatencyPlan::new(output.quick);
+            plan.rounds = output.rounds(plan.rounds);
+            plan.runners = by.runners(plan.runners, &OF_JOBS);
+            show(&stint_bench::latency(&subject, &plan)?, output)
+        }
+        BenchCommand::Fairness { by, output } => {
+            let mut plan = FairnessPlan::new(output.quick);
+            plan.rounds = output.rounds(plan.rounds);
+            plan.runners = by.runners(plan.runners, &OF_JOBS);
+            show(&stint_bench::fairness(&subject, &plan)?, output)
+        }
         BenchCommand::Worker { task, indexes, parallelism } => {
             let task = Task::ALL.into_iter().find(|it| it.name() == task);
             let task = task.expect("the command line knows no other");
@@ -72,6 +94,12 @@ fn measure(what: &BenchCommand) -> Result<(), FailedBench> {
         }
     }
 }
+
+/// Who can be measured on a real cluster.
+const ON_CLUSTERS: [Runner; 4] = [Runner::Stint, Runner::Lifted, Runner::Default, Runner::Floor];
+
+/// Who runs Jobs, and not Pods alone.
+const OF_JOBS: [Runner; 4] = [Runner::Stint, Runner::Lifted, Runner::Default, Runner::Embedded];
 
 /// The sizes of the ledger's Jobs, if some are asked for.
 fn sizes(size: &SizeArgs) -> Option<Vec<(u32, u32)>> {

@@ -77,6 +77,51 @@ fn the_start_is_measured() {
     assert_eq!(report["results"].as_array().map(Vec::len), Some(3));
 }
 
+/// The row of one who was measured.
+fn row<'a>(report: &'a Value, who: &str) -> &'a Value {
+    let rows = report["results"].as_array().expect("rows");
+    rows.iter().find(|row| row["who"] == who).unwrap_or_else(|| panic!("no {who}: {report:#}"))
+}
+
+#[test]
+fn controllers_are_measured_on_a_real_cluster() {
+    let report = quick("cluster");
+    has_figures(&report, &["wall_seconds", "api_calls_per_pod", "apiserver_cpu_seconds"]);
+    assert!(report["versions"]["kube-apiserver"].is_string());
+    for who in ["stint", "built-in, limits lifted", "built-in, defaults"] {
+        let figures = &row(&report, who)["figures"];
+        for key in ["cpu_seconds", "peak_bytes", "last_end_to_complete_seconds"] {
+            assert!(figures[key]["median"].is_number(), "{who}: {key}: {report:#}");
+        }
+        assert_eq!(figures["calls post pods"]["median"], 5.0, "{who}: {report:#}");
+        assert_eq!(figures["calls patch pods"]["median"], 5.0, "{who}: {report:#}");
+    }
+    // It does nothing else.
+    assert_eq!(row(&report, "floor")["figures"]["api_calls_per_pod"]["median"], 2.0);
+    let has_failing = |row: &Value| row["work"]["% failing"] == 50;
+    assert!(report["results"].as_array().is_some_and(|rows| rows.iter().any(has_failing)));
+}
+
+#[test]
+fn latency_is_measured_on_a_real_cluster_and_on_the_embedded_one() {
+    let report = quick("latency");
+    let keys = ["first_pod_p50_seconds", "first_pod_p99_seconds", "complete_p50_seconds"];
+    has_figures(&report, &keys);
+    has_figures(&report, &["complete_p99_seconds", "jobs"]);
+    for who in ["stint", "built-in, limits lifted", "stint, embedded"] {
+        assert_eq!(row(&report, who)["work"]["beside"], "nothing");
+    }
+    assert_eq!(report["results"][3]["work"]["beside"], "20 indexes");
+}
+
+#[test]
+fn fairness_is_measured_alone_and_beside_a_large_job() {
+    let report = quick("fairness");
+    has_figures(&report, &["wall_seconds", "job_p50_seconds", "job_p99_seconds"]);
+    assert_eq!(report["results"].as_array().map(Vec::len), Some(6), "{report:#}");
+    assert!(row(&report, "beside 20 indexes")["time_ratio"].is_number());
+}
+
 #[test]
 fn a_table_is_for_people() {
     let scratch = Scratch::new();

@@ -37,7 +37,9 @@ impl Counts {
             else {
                 continue;
             };
-            let call = format!("{} {resource}", verb.to_lowercase());
+            let below = label(labels, "subresource").filter(|it| !it.is_empty());
+            let below = below.map_or_else(String::new, |it| format!("/{it}"));
+            let call = format!("{} {resource}{below}", verb.to_lowercase());
             *counts.by_call.entry(call).or_default() += value.trim().parse().unwrap_or(0);
         }
         counts
@@ -51,6 +53,19 @@ impl Counts {
         self.by_call.retain(|_, count| *count > 0);
         self.writes -= earlier.writes.min(self.writes);
         self
+    }
+
+    /// Those that a Job controller makes on Pods, Jobs and Events. The statuses of Pods are somebody
+    /// else's, and so are the Jobs themselves.
+    pub(crate) fn of_controllers(&self) -> u64 {
+        let is_theirs = |call: &str| match call.split_once(' ') {
+            Some(("watch" | "deletecollection", _)) => false,
+            Some((verb, "jobs")) => matches!(verb, "get" | "list"),
+            Some((_, resource)) => matches!(resource, "pods" | "jobs/status" | "events"),
+            None => false,
+        };
+        let theirs = self.by_call.iter().filter(|(call, _)| is_theirs(call));
+        theirs.map(|(_, count)| count).sum()
     }
 
     /// All calls.
@@ -77,6 +92,11 @@ mod tests {
             stint_store_revision 31\n";
         let counts = Counts::read(text);
         assert_eq!((counts.by_call["create pods"], counts.writes, counts.calls()), (8, 31, 10));
+        let more = "apiserver_request_total{verb=\"PATCH\",resource=\"pods\",subresource=\"status\"} 5\n\
+            apiserver_request_total{verb=\"PUT\",resource=\"jobs\",subresource=\"status\"} 3\n";
+        let of_both = Counts::read(&format!("{text}{more}"));
+        assert_eq!(of_both.by_call["patch pods/status"], 5);
+        assert_eq!(of_both.of_controllers(), 8 + 3);
         let earlier = Counts::read(&text.replace("} 7", "} 3").replace(" 31", " 30"));
         let since = counts.since(&earlier);
         assert_eq!((since.calls(), since.writes, since.by_call.len()), (4, 1, 1));
