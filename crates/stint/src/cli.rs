@@ -9,6 +9,7 @@ use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use stint_api::advice;
 use stint_api::feature_gates::FeatureGates;
 
+use crate::bench_args::BenchArgs;
 use crate::build::LONG_VERSION;
 use crate::color::ColorChoice;
 use crate::controller_args::ControllerArgs;
@@ -27,6 +28,7 @@ Examples:
   stint status              The Jobs of a cluster, and what holds them up
   stint logs work -f        What the Pods of a Job print
   stint controller          The Job controller of a Kubernetes cluster
+  stint bench process       How fast all of this is, beside others
 
 Exit codes:
   0  All is well
@@ -51,6 +53,7 @@ impl Cli {
         let cli = Self::from_arg_matches(&command.get_matches());
         let cli = cli.unwrap_or_else(|error| error.exit());
         let (subcommand, wrong) = match &cli.command {
+            Command::Bench(_) => ("bench", None),
             Command::Check(args) => ("check", args.wrong_usage()),
             Command::Controller(_) => ("controller", None),
             Command::Logs(_) => ("logs", None),
@@ -75,6 +78,7 @@ impl Cli {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    Bench(BenchArgs),
     Check(CheckArgs),
     Controller(Box<ControllerArgs>),
     Logs(LogsArgs),

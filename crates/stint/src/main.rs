@@ -1,6 +1,8 @@
 //! The command line: reads it and hands over. Rules of any kind live elsewhere.
 
 mod away;
+mod bench;
+mod bench_args;
 mod build;
 mod calls;
 mod check;
@@ -58,6 +60,7 @@ fn main() -> ExitCode {
     }
     let cli = cli::Cli::read();
     match cli.command {
+        cli::Command::Bench(args) => bench::run(&args),
         cli::Command::Check(args) => check::run(&args),
         cli::Command::Controller(args) => controller::run(*args),
         cli::Command::Logs(args) => logs::run(&args),

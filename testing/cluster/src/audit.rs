@@ -6,9 +6,6 @@ use std::path::Path;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// The built-in Job controller, as kube-apiserver knows it.
-pub const BUILT_IN: &str = "system:serviceaccount:kube-system:job-controller";
-
 /// A call.
 #[derive(Clone, Debug)]
 pub struct Call {

@@ -14,7 +14,8 @@ use stint_kit::play::{check_all, fates, plays};
 use stint_kit::{Driver, Fate, Play, Stage};
 
 use crate::attempt::attempt;
-use crate::audit::{self, BUILT_IN, Call};
+use crate::audit::{self, Call};
+use crate::authority::BUILT_IN;
 use crate::authority::User;
 use crate::cluster::ClusterError;
 use crate::report::Report;

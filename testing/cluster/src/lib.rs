@@ -6,31 +6,21 @@
 
 pub mod attempt;
 pub mod audit;
-pub mod authority;
-pub mod bootstrap;
-pub mod cluster;
 pub mod coexistence;
 pub mod dashboard;
-pub mod deployed;
 mod dice;
 pub mod elsewhere;
 pub mod excuse;
 pub mod faults;
-mod flags;
 pub mod foreign;
 pub mod gates;
-mod http;
 pub mod installed;
-mod leash;
 pub mod manifests;
 pub mod moving;
 pub mod openapi;
 pub mod ordeal;
 pub mod picture;
 pub mod plays;
-pub mod process;
-pub mod program;
-pub mod programs;
 pub mod proxy;
 pub mod random;
 pub mod relay;
@@ -42,6 +32,8 @@ pub mod stint;
 pub mod suite;
 pub mod theatre;
 pub mod unwatched;
-pub mod usage;
 pub mod values;
-pub mod version;
+
+pub use stint_peers::{
+    authority, bootstrap, cluster, deployed, process, program, programs, usage, version,
+};

@@ -1,7 +1,5 @@
 //! Stint's controller on a cluster: within this process, or as the program that users run.
 
-use std::path::PathBuf;
-
 use stint_controller::{Config, Controller};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -9,36 +7,8 @@ use tokio::task::JoinHandle;
 use crate::authority::User;
 use crate::cluster::{Cluster, ClusterError};
 use crate::process::Process;
+pub use crate::program::{Build, Mode};
 use crate::program::{Program, Setup};
-
-/// Whose Jobs it runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
-    /// Those without managedBy, in place of the built-in controller.
-    Replace,
-    /// Those that name it, beside the built-in controller.
-    Beside,
-}
-
-impl Mode {
-    /// A word for it, for names.
-    pub(crate) fn word(self) -> &'static str {
-        match self {
-            Mode::Replace => "replacing",
-            Mode::Beside => "beside",
-        }
-    }
-}
-
-/// What is run.
-#[derive(Clone, Debug, Default)]
-pub enum Build {
-    /// The library, within this process.
-    #[default]
-    Library,
-    /// A program `stint`.
-    Program(PathBuf),
-}
 
 /// A controller that runs until it is stopped or dropped.
 #[derive(Debug)]

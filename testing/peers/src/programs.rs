@@ -67,7 +67,7 @@ fn version_of(program: &Path) -> Result<Version, ProgramsError> {
 
 /// The path of a program, by testing/peers/get.
 pub fn get(program: &str, version: Option<&str>) -> Result<PathBuf, ProgramsError> {
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../peers/get");
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/get");
     let mut command = Command::new(script);
     command.arg(program).args(version).stderr(Stdio::inherit());
     let output = run(&mut command)?;

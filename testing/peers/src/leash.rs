@@ -2,9 +2,10 @@
 #![allow(unsafe_code)]
 
 use std::io;
+use std::os::unix::process::CommandExt as _;
+use std::process::Command;
 
 use rustix::process::{Signal, getppid, set_parent_process_death_signal};
-use tokio::process::Command;
 
 /// Has the system kill the program when the thread that started it is gone.
 pub(crate) fn end_with_parent(command: &mut Command) {

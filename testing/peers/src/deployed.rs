@@ -2,13 +2,13 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 use stint_api::decode;
 use thiserror::Error;
-use tokio::process::Command;
 
+use crate::process;
 use crate::programs::{self, ProgramsError};
 
 /// Why it is not known what is installed.
@@ -116,7 +116,7 @@ pub fn namespace() -> Result<Vec<Value>, DeployedError> {
 }
 
 /// The objects of a file in YAML.
-pub(crate) fn from_file(path: &Path) -> Result<Vec<Value>, DeployedError> {
+pub fn from_file(path: &Path) -> Result<Vec<Value>, DeployedError> {
     let what = path.display().to_string();
     match std::fs::read(path) {
         Ok(text) => read(&text, &what),
@@ -125,13 +125,14 @@ pub(crate) fn from_file(path: &Path) -> Result<Vec<Value>, DeployedError> {
 }
 
 /// What a program renders, as objects.
-pub(crate) async fn rendered(
+async fn rendered(
     program: &'static str,
     mut command: Command,
     what: &str,
 ) -> Result<Vec<Value>, DeployedError> {
-    let output = command.stdin(Stdio::null()).output().await;
-    let output = output.map_err(|source| DeployedError::Run { program, source })?;
+    command.stdin(Stdio::null());
+    let output =
+        process::output(command).await.map_err(|source| DeployedError::Run { program, source })?;
     if !output.status.success() {
         let words = String::from_utf8_lossy(&output.stderr).into_owned();
         return Err(DeployedError::Render { what: what.to_owned(), words });

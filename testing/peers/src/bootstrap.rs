@@ -39,7 +39,7 @@ async fn install_roles(admin: &Client) -> Result<(), ClusterError> {
 }
 
 /// Installs those of some objects that say who may do what: service accounts, roles and bindings.
-pub(crate) async fn install(admin: &Client, objects: &[Value]) -> Result<(), ClusterError> {
+pub async fn install(admin: &Client, objects: &[Value]) -> Result<(), ClusterError> {
     for object in objects {
         let kind = object["kind"].as_str().unwrap_or_default();
         let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default().to_owned();

@@ -22,8 +22,7 @@ impl Usage {
     pub fn of(id: u32) -> io::Result<Self> {
         let status = std::fs::read_to_string(format!("/proc/{id}/status"))?;
         let stat = std::fs::read_to_string(format!("/proc/{id}/stat"))?;
-        let ticks = rustix::param::clock_ticks_per_second();
-        let usage = ticks_of(&stat).map(|count| Duration::from_secs_f64(count / ticks as f64));
+        let usage = ticks_at(&stat, OWN).map(time_of);
         let usage = usage.and_then(|processor| {
             Some(Usage {
                 resident: bytes_of(&status, "VmRSS:")?,
@@ -34,6 +33,13 @@ impl Usage {
         });
         usage.ok_or_else(|| io::Error::other(format!("/proc/{id} is not as it should be")))
     }
+}
+
+/// The processor time of all children of this process that have ended and were waited for, with
+/// theirs; nothing where that is not told.
+pub fn children_processor() -> Duration {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    ticks_at(&stat, CHILDREN).map_or(Duration::ZERO, time_of)
 }
 
 impl fmt::Display for Usage {
@@ -57,12 +63,22 @@ fn bytes_of(status: &str, key: &str) -> Option<u64> {
     Some(kib << 10)
 }
 
-/// utime and stime, which are the twelfth and the thirteenth after the name in parentheses.
-fn ticks_of(stat: &str) -> Option<f64> {
+/// Where utime and stime are, behind the name in parentheses.
+const OWN: usize = 11;
+
+/// Where cutime and cstime are.
+const CHILDREN: usize = 13;
+
+/// Two numbers of ticks that follow each other, together.
+fn ticks_at(stat: &str, place: usize) -> Option<f64> {
     let (_, rest) = stat.rsplit_once(") ")?;
-    let mut fields = rest.split(' ').skip(11);
+    let mut fields = rest.split(' ').skip(place);
     let (user, system): (f64, f64) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
     Some(user + system)
+}
+
+fn time_of(ticks: f64) -> Duration {
+    Duration::from_secs_f64(ticks / rustix::param::clock_ticks_per_second() as f64)
 }
 
 #[cfg(test)]
@@ -75,8 +91,9 @@ mod tests {
         assert_eq!(bytes_of(status, "VmRSS:"), Some(10 << 20));
         assert_eq!(bytes_of(status, "VmHWM:"), Some(20 << 20));
         assert_eq!(bytes_of(status, "VmSwap:"), None);
-        let stat = "7 (a ) b) S 1 7 7 0 -1 4194560 100 0 0 0 150 50 0 0 20 0 4 0 100 1 1";
-        assert_eq!(ticks_of(stat), Some(200.0));
+        let stat = "7 (a ) b) S 1 7 7 0 -1 4194560 100 0 0 0 150 50 30 7 20 0 4 0 100 1 1";
+        assert_eq!(ticks_at(stat, OWN), Some(200.0));
+        assert_eq!(ticks_at(stat, CHILDREN), Some(37.0));
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! Where versions of Kubernetes differ in what they do with Jobs, and why. Everything else is
 //! expected to be the same on each of them.
 
+use std::fmt;
+
 /// A version of Kubernetes, 1.x.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Version {
@@ -31,6 +33,12 @@ impl Version {
     /// descriptions the embedded server has.
     pub fn is_that_of_rows(self) -> bool {
         self.minor == 36
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "1.{}", self.minor)
     }
 }
 

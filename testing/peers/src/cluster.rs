@@ -110,6 +110,8 @@ pub enum Manager {
     WithJobs,
     /// The same without the one for Jobs.
     WithoutJobs,
+    /// The built-in one for Jobs alone, to be measured.
+    OnlyJobs,
 }
 
 /// A cluster.
@@ -179,6 +181,11 @@ impl Cluster {
         self.programs.version
     }
 
+    /// The programs that it is made of.
+    pub fn programs(&self) -> &Programs {
+        &self.programs
+    }
+
     /// The address of kube-apiserver.
     pub fn url(&self) -> &str {
         &self.url
@@ -226,14 +233,27 @@ impl Cluster {
 
     /// Starts kube-controller-manager in place of the one that runs.
     pub async fn start_manager(&mut self, which: Manager) -> Result<(), ClusterError> {
+        let program = self.programs.manager.clone();
+        self.start_manager_by(&program, which, &[]).await
+    }
+
+    /// The same by another program, or with more flags, which go before those of the options.
+    pub async fn start_manager_by(
+        &mut self,
+        program: &Path,
+        which: Manager,
+        flags: &[&str],
+    ) -> Result<(), ClusterError> {
         self.stop_manager().await;
         let kubeconfig = self.kubeconfig(&User::manager())?;
-        let program = self.by_its_name(&self.programs.manager, "kube-controller-manager")?;
+        let program = self.by_its_name(program, "kube-controller-manager")?;
         for start in 1.. {
             let port = free_port();
-            let mut arguments = flags::manager(which, port, &kubeconfig);
-            arguments.extend(flags::certificates(&self.server_certificate));
-            arguments.extend(flags::manager_keys(&self.token_key, self.authority.certificate()));
+            let mut arguments = crate::flags::manager(which, port, &kubeconfig);
+            arguments.extend(crate::flags::certificates(&self.server_certificate));
+            arguments
+                .extend(crate::flags::manager_keys(&self.token_key, self.authority.certificate()));
+            arguments.extend(flags.iter().map(|&flag| flag.to_owned()));
             arguments.extend(self.options.manager_flags.iter().cloned());
             let log = self.folder.path().join("kube-controller-manager.log");
             let mut process = Process::new(&program, arguments, log);
@@ -271,8 +291,10 @@ impl Cluster {
     /// A program under the name that it has elsewhere: its calls bear the name of its file, and stint
     /// knows it by that.
     fn by_its_name(&self, program: &Path, name: &str) -> Result<PathBuf, ClusterError> {
-        let path = self.folder.path().join(name);
+        let folder = self.folder.path().join("bin").join(program.file_name().unwrap_or_default());
+        let path = folder.join(name);
         let failed = |source| ClusterError::Write { path: path.clone(), source };
+        fs::create_dir_all(&folder).map_err(failed)?;
         if !path.exists() {
             let program = program.canonicalize().map_err(failed)?;
             std::os::unix::fs::symlink(program, &path).map_err(failed)?;

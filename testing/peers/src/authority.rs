@@ -10,7 +10,10 @@ use rcgen::{
 };
 use thiserror::Error;
 
-use crate::stint::Mode;
+use crate::program::Mode;
+
+/// The built-in Job controller, as kube-apiserver knows it.
+pub const BUILT_IN: &str = "system:serviceaccount:kube-system:job-controller";
 
 /// The group of all controllers of stint's, for the audit log. No right comes with it.
 pub const CONTROLLERS: &str = "stint-controllers";

@@ -1,16 +1,43 @@
 //! `stint controller` as a program of its own, as users run it.
 
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use serde_json::Value;
-use tokio::process::Command;
 
 use crate::authority::User;
 use crate::cluster::{Cluster, ClusterError};
 use crate::http;
-use crate::process::Process;
-use crate::stint::{Build, Mode};
+use crate::process::{self, Process};
+
+/// Whose Jobs it runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// Those without managedBy, in place of the built-in controller.
+    Replace,
+    /// Those that name it, beside the built-in controller.
+    Beside,
+}
+
+impl Mode {
+    /// A word for it, for names.
+    pub fn word(self) -> &'static str {
+        match self {
+            Mode::Replace => "replacing",
+            Mode::Beside => "beside",
+        }
+    }
+}
+
+/// What is run.
+#[derive(Clone, Debug, Default)]
+pub enum Build {
+    /// The library, within this process.
+    #[default]
+    Library,
+    /// A program `stint`.
+    Program(PathBuf),
+}
 
 /// How it is started.
 #[derive(Clone, Debug)]
@@ -69,7 +96,7 @@ impl Program {
     }
 
     /// Starts a process that is a `stint controller`, and says what it says in `log`.
-    pub(crate) fn run(process: Process, log: PathBuf) -> Result<Self, ClusterError> {
+    pub fn run(process: Process, log: PathBuf) -> Result<Self, ClusterError> {
         let mut program = Program { process, log };
         program.begin()?;
         Ok(program)
@@ -119,7 +146,7 @@ pub async fn path(build: &Build) -> Result<PathBuf, ClusterError> {
     let mut command = Command::new(cargo);
     command.args(["build", "--quiet", "--locked", "-p", "stint", "--message-format=json"]);
     command.current_dir(env!("CARGO_MANIFEST_DIR")).stdin(Stdio::null());
-    let output = command.output().await.map_err(|error| failed(error.to_string()))?;
+    let output = process::output(command).await.map_err(|error| failed(error.to_string()))?;
     let told = String::from_utf8_lossy(&output.stdout);
     let mut built = told.lines().filter_map(|line| {
         let line: Value = serde_json::from_str(line).ok()?;

@@ -4,8 +4,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::audit::BUILT_IN;
-use crate::authority::{CONTROLLERS, Keyed};
+use crate::authority::{BUILT_IN, CONTROLLERS, Keyed};
 use crate::cluster::Manager;
 
 /// What Jobs need around them. Not podgc and nodelifecycle: the nodes of Pods do not exist here.
@@ -49,6 +48,7 @@ pub(crate) fn manager(which: Manager, port: u16, kubeconfig: &Path) -> Vec<Strin
     let controllers = match which {
         Manager::WithJobs => format!("{AROUND_JOBS},job-controller"),
         Manager::WithoutJobs => AROUND_JOBS.to_owned(),
+        Manager::OnlyJobs => "job-controller".to_owned(),
     };
     let kubeconfig = kubeconfig.display();
     vec![
