@@ -16,8 +16,8 @@ use super::places::Client;
 use super::{Inner, Share};
 use crate::access::{Attributes, Identity, Peer, authorize};
 use crate::answer::{
-    self, Body, JSON, Layout, Shown, answer, entity_tag, mark_gzip, not_modified, status_answer,
-    takes_gzip, written,
+    self, Body, JSON, Layout, Managed, Shown, answer, entity_tag, mark_gzip, not_modified,
+    status_answer, takes_gzip, written,
 };
 use crate::api::{Written, key};
 use crate::audit::Record;
@@ -51,6 +51,7 @@ pub(super) struct Call<'r> {
     headers: &'r HeaderMap,
     path: &'r str,
     peer: Option<&'r Peer>,
+    managed: Managed,
     identity: &'r Identity,
     query: Query,
     target: Target<'r>,
@@ -80,7 +81,8 @@ impl<'r> Call<'r> {
         };
         let (method, headers) = (&parts.method, &parts.headers);
         let peer = parts.extensions.get::<Peer>();
-        Ok(Call { server, method, headers, path, peer, identity, query, target, verb })
+        let managed = parts.extensions.get().copied().unwrap_or(Managed::Shown);
+        Ok(Call { server, method, headers, path, peer, managed, identity, query, target, verb })
     }
 
     /// Whose places it takes.
@@ -617,7 +619,7 @@ impl<'r> Call<'r> {
     }
 
     fn shown(&self, kind: &'static dyn AnyKind, shape: Shape) -> Shown {
-        Shown::new(kind, shape.view, self.server.api.clock.clone())
+        Shown::new(kind, shape.view, self.managed, self.server.api.clock.clone())
     }
 
     /// A place among the requests that may take any time, which is counted.
