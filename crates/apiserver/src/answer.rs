@@ -12,7 +12,7 @@ pub(crate) use body::{Lease, Lent};
 pub(crate) use gzip::{compressed, gzip, mark as mark_gzip, takes_gzip};
 pub(crate) use layout::Layout;
 pub(crate) use listed::list_body;
-pub(crate) use shown::Shown;
+pub(crate) use shown::{Managed, Shown};
 pub(crate) use watched::watch_body;
 
 use std::fmt::Write;

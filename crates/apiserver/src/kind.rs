@@ -215,6 +215,12 @@ pub trait Kind: Send + Sync + 'static {
         Cow::Borrowed("")
     }
 
+    /// As much of an object as [`Kind::field`] looks at. Every event of a watch that selects by
+    /// fields asks for it, of two versions of the object.
+    fn selectable(stored: &[u8], revision: Revision) -> Self::Object {
+        Self::from_stored(stored, revision)
+    }
+
     /// Marks an object that is given time to end, as a request to delete it asks for; `None`
     /// if the kind knows no such thing.
     fn begin_deletion(

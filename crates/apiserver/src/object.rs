@@ -276,6 +276,22 @@ pub(crate) fn put(
     answer.extend_from_slice(rest);
 }
 
+/// The same without who owns its fields.
+pub(crate) fn put_without_managed(
+    answer: &mut BytesMut,
+    head: Head<'_>,
+    stored: &[u8],
+    revision: Option<Revision>,
+) {
+    match managed_range(stored) {
+        None => put(answer, head, stored, revision),
+        Some(range) => {
+            put(answer, head, &stored[..range.start], revision);
+            answer.extend_from_slice(&stored[range.end..]);
+        }
+    }
+}
+
 /// Adds the metadata of an object to an answer, without a type.
 pub(crate) fn put_metadata(
     answer: &mut BytesMut,
@@ -285,6 +301,22 @@ pub(crate) fn put_metadata(
 ) {
     put(answer, head, &stored[..metadata_end(stored)], revision);
     answer.extend_from_slice(b"}");
+}
+
+/// The same without who owns its fields.
+pub(crate) fn put_metadata_without_managed(
+    answer: &mut BytesMut,
+    head: Head<'_>,
+    stored: &[u8],
+    revision: Option<Revision>,
+) {
+    match managed_range(stored) {
+        None => put_metadata(answer, head, stored, revision),
+        Some(range) => {
+            put(answer, head, &stored[..range.start], revision);
+            answer.extend_from_slice(b"}}");
+        }
+    }
 }
 
 /// The text of an object's metadata.
@@ -361,6 +393,25 @@ mod tests {
         let value: Value = serde_json::from_slice(&stored).expect("JSON");
         assert_eq!(value["metadata"]["managedFields"][1]["manager"], "\"b");
     }
+
+    #[test]
+    fn an_answer_can_leave_out_who_owns_fields() {
+        let rows: [(Put, Put); 2] =
+            [(put, put_without_managed), (put_metadata, put_metadata_without_managed)];
+        let plain = br#"{"metadata":{"annotations":{"a":"}"},"name":"a"},"spec":{"b":{}}}"#;
+        let stored = with_managed(plain.to_vec(), Some(br#"[{"manager":"a}]"}]"#));
+        for (whole, without) in rows {
+            let text = |put: Put, stored: &[u8]| {
+                let mut answer = BytesMut::new();
+                put(&mut answer, Head::Item, stored, Some(Revision::new(3)));
+                answer
+            };
+            assert_eq!(text(without, &stored), text(whole, plain));
+            assert_eq!(text(without, plain), text(whole, plain));
+        }
+    }
+
+    type Put = fn(&mut BytesMut, Head<'_>, &[u8], Option<Revision>);
 
     #[test]
     fn metadata_with_nothing_in_them_still_get_a_version() {

@@ -29,7 +29,7 @@ use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout};
 
 use crate::access::{Authenticator, Identity, Peer, is_public};
-use crate::answer::{Body, add_warnings, compressed, status_answer, takes_gzip};
+use crate::answer::{Body, Managed, add_warnings, compressed, status_answer, takes_gzip};
 use crate::api::{Api, Config};
 use crate::audit::{AuditFile, Record, Stage};
 use crate::console::ConsoleSource;
@@ -121,7 +121,8 @@ impl ApiServer {
 
     /// The server as a caller within this process has it: known, and without a socket.
     pub fn local(&self, identity: Identity) -> LocalServer {
-        LocalServer { server: self.clone(), peer: Peer::InProcess(identity), agent: None }
+        let (peer, managed) = (Peer::InProcess(identity), Managed::Shown);
+        LocalServer { server: self.clone(), peer, managed, agent: None }
     }
 
     /// Ends every watch and every log that is followed, and those that begin from now on: each
@@ -457,6 +458,7 @@ where
 pub struct LocalServer {
     server: ApiServer,
     peer: Peer,
+    managed: Managed,
     agent: Option<HeaderValue>,
 }
 
@@ -465,6 +467,13 @@ impl LocalServer {
     /// who it is.
     pub fn named(self, agent: &'static str) -> Self {
         LocalServer { agent: Some(HeaderValue::from_static(agent)), ..self }
+    }
+
+    /// The same for a caller that does not ask who owns the fields of objects: `managedFields` are
+    /// left out of all it is answered. What it writes is owned as ever, and an update without them
+    /// leaves them alone.
+    pub fn without_managed_fields(self) -> Self {
+        LocalServer { managed: Managed::LeftOut, ..self }
     }
 }
 
@@ -484,6 +493,7 @@ where
 
     fn call(&mut self, mut request: Request<B>) -> Answering {
         request.extensions_mut().insert(self.peer.clone());
+        request.extensions_mut().insert(self.managed);
         if let Some(agent) = &self.agent {
             request.headers_mut().entry(USER_AGENT).or_insert_with(|| agent.clone());
         }

@@ -30,6 +30,9 @@ use crate::ttl;
 /// The namespace of a client that names none.
 const DEFAULT_NAMESPACE: &str = "default";
 
+/// Who writes what the cluster's own parts write.
+const CONTROLLER: &str = "stint-controller";
+
 /// Where the objects of a cluster are kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Storage {
@@ -188,7 +191,9 @@ impl Cluster {
         if let Some(config) = options.jobs {
             let clock = stint_controller::Clock::new(move || clock.now());
             let config = stint_controller::Config { gates: options.gates, clock, ..config };
-            let jobs = Controller::new(controller(), config);
+            // It looks who else writes the status of its Jobs.
+            let owned = server.local(Identity::controller()).named(CONTROLLER);
+            let jobs = Controller::new(Client::new(owned, DEFAULT_NAMESPACE), config);
             let metrics = jobs.metrics();
             server.add_metrics(move || metrics.text());
             starting.spawn("Job controller", run_jobs(jobs, gate));
@@ -284,12 +289,15 @@ pub(crate) async fn open(
 }
 
 /// A client of an API server that needs no socket. What it writes is owned by the part of this
-/// program that it is for.
+/// program that it is for. The cluster's own parts are not told who owns what, for which they have
+/// no use: it is half of what there is to read of a Pod.
 pub(crate) fn client(server: &ApiServer, identity: Identity) -> Client {
-    let name = match identity.role {
-        Role::Controller => "stint-controller",
-        Role::Node => "stint-node",
-        Role::Admin | Role::Edit | Role::View => "stint",
+    let role = identity.role;
+    let local = server.local(identity);
+    let local = match role {
+        Role::Controller => local.named(CONTROLLER).without_managed_fields(),
+        Role::Node => local.named("stint-node").without_managed_fields(),
+        Role::Admin | Role::Edit | Role::View => local.named("stint"),
     };
-    Client::new(server.local(identity).named(name), DEFAULT_NAMESPACE)
+    Client::new(local, DEFAULT_NAMESPACE)
 }

@@ -32,7 +32,7 @@ use crate::path;
 use crate::registration;
 use crate::runtime::Runtime;
 use crate::status;
-use crate::worker::{self, Finish, Past, Shared, Word, remove_folder};
+use crate::worker::{self, Finish, PASSING_STATUSES_AT_ONCE, Past, Shared, Word, remove_folder};
 
 /// How much longer than their grace the Pods of a node that ends may take.
 const SHUTDOWN_SLACK: Duration = Duration::from_secs(10);
@@ -71,6 +71,7 @@ impl Node {
             hosts: HostsFiles::default(),
             addresses: Mutex::new(Addresses::claim(options.addresses, &options.data)),
             starts: Semaphore::new(options.starts_at_once.max(1)),
+            passing: Arc::new(Semaphore::new(PASSING_STATUSES_AT_ONCE)),
             own_user: rustix::process::getuid().as_raw(),
             has_said_images: AtomicBool::new(false),
             options,

@@ -14,7 +14,7 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Pod, PodStatus};
-use tokio::sync::{RwLock, Semaphore, mpsc};
+use tokio::sync::{OwnedSemaphorePermit, RwLock, Semaphore, mpsc};
 
 use crate::address::Addresses;
 use crate::backoff::later;
@@ -35,6 +35,11 @@ use crate::volumes::{self, Volumes};
 const FIRST_RETRY: Duration = Duration::from_millis(200);
 const LONGEST_RETRY: Duration = Duration::from_secs(15);
 
+/// How many statuses are written at once that are not the last of their Pods. It is enough to tell of
+/// hundreds of Pods in a second where the API answers at once. Where it is busy they wait, and most
+/// are never written: the last status of a Pod, which waits for nobody, says it all.
+pub(crate) const PASSING_STATUSES_AT_ONCE: usize = 4;
+
 /// How often a node that ends tries to report on a Pod: for three seconds.
 const LAST_TRIES: u32 = 5;
 
@@ -49,6 +54,8 @@ pub(crate) struct Shared {
     pub(crate) hosts: HostsFiles,
     pub(crate) addresses: Mutex<Addresses>,
     pub(crate) starts: Semaphore,
+    /// The places of statuses that are not the last of their Pods.
+    pub(crate) passing: Arc<Semaphore>,
     pub(crate) own_user: u32,
     /// Whether it was said that images are not used.
     pub(crate) has_said_images: AtomicBool,
@@ -117,7 +124,12 @@ type SharedSandbox = Arc<RwLock<Option<Box<dyn Sandbox>>>>;
 enum Done {
     Fact(Fact),
     Prepared(Volumes),
-    Started { cell: usize, begun: Begun },
+    Started {
+        cell: usize,
+        begun: Begun,
+    },
+    /// A status that is not the last one may be written now.
+    MayWrite(OwnedSemaphorePermit),
     Written(Box<PodStatus>, Result<Head, CallError>),
     Removed(Result<(), CallError>),
     Told,
@@ -179,6 +191,8 @@ struct Writing {
     /// What was written last.
     written: Option<Box<PodStatus>>,
     is_under_way: bool,
+    /// Whether a place is awaited for a status that is not the last one.
+    awaits_place: bool,
     /// Since when there is something else to say.
     changed: Option<Timestamp>,
     failures: u32,
@@ -402,14 +416,45 @@ impl Worker {
         }
         let changed = *self.writing.changed.get_or_insert(now);
         if !self.writing.is_under_way && self.write_at(changed) <= now {
-            self.writing.is_under_way = true;
-            let (calls, target) = (self.shared.calls.clone(), self.target.clone());
-            self.do_it(async move {
-                let written = calls.write_status(&target, &status).await;
-                Done::Written(Box::new(status), written)
-            });
+            if self.life.is_over() {
+                self.write(status, None);
+            } else if !self.writing.awaits_place {
+                self.await_place();
+            }
         }
         false
+    }
+
+    /// Writes a status, in a place that it is given or without one.
+    fn write(&mut self, status: PodStatus, place: Option<OwnedSemaphorePermit>) {
+        self.writing.is_under_way = true;
+        let (calls, target) = (self.shared.calls.clone(), self.target.clone());
+        self.do_it(async move {
+            let written = calls.write_status(&target, &status).await;
+            drop(place);
+            Done::Written(Box::new(status), written)
+        });
+    }
+
+    /// Waits for a place of a status that is not the last one.
+    fn await_place(&mut self) {
+        self.writing.awaits_place = true;
+        let passing = self.shared.passing.clone();
+        self.do_it(async move {
+            Done::MayWrite(passing.acquire_owned().await.expect("it is never closed"))
+        });
+    }
+
+    /// Writes what there is to say now, if it is not the last word: for that no place is needed.
+    fn write_in(&mut self, place: OwnedSemaphorePermit, now: Timestamp) {
+        let is_busy = self.writing.is_under_way || self.writing.changed.is_none();
+        if is_busy || self.is_gone || self.life.is_over() {
+            return;
+        }
+        let status = self.reporter.report(&self.life, &self.pod, now);
+        if self.writing.written.as_deref() != Some(&status) {
+            self.write(status, Some(place));
+        }
     }
 
     fn take(&mut self, done: Done) {
@@ -429,8 +474,15 @@ impl Worker {
                 self.life.observe(Fact::Started { cell, at }, now);
                 self.wait_for(cell, begun);
             }
+            Done::MayWrite(place) => {
+                self.writing.awaits_place = false;
+                self.write_in(place, now);
+            }
             Done::Written(status, Ok(head)) => {
-                self.writing = Writing { written: Some(status), ..Writing::default() };
+                // It may still be awaited when the last status was written without it.
+                let awaits_place = self.writing.awaits_place;
+                let written = Some(status);
+                self.writing = Writing { written, awaits_place, ..Writing::default() };
                 self.awaits_removal |= head.metadata.awaits_removal();
             }
             Done::Removed(Ok(()) | Err(CallError::NotFound)) => {

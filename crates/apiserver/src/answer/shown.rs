@@ -17,27 +17,67 @@ use crate::table;
 pub(crate) struct Shown {
     pub(crate) kind: &'static dyn AnyKind,
     pub(crate) view: View,
+    /// Whether they say who owns their fields.
+    pub(crate) managed: Managed,
     /// Ages are told as of when a row is made: a watch may go on for an hour.
     clock: Clock,
     head: String,
     metadata_head: String,
 }
 
+/// Whether objects say who owns their fields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Managed {
+    /// As everybody is answered.
+    Shown,
+    /// For callers within this process that have no use for it: it is half of a Pod.
+    LeftOut,
+}
+
 impl Shown {
-    pub(crate) fn new(kind: &'static dyn AnyKind, view: View, clock: Clock) -> Self {
+    pub(crate) fn new(
+        kind: &'static dyn AnyKind,
+        view: View,
+        managed: Managed,
+        clock: Clock,
+    ) -> Self {
         let metadata_head = type_head("meta.k8s.io/v1", "PartialObjectMetadata");
-        Shown { kind, view, clock, head: kind.type_head(), metadata_head }
+        Shown { kind, view, managed, clock, head: kind.type_head(), metadata_head }
+    }
+
+    /// All of an object.
+    fn put_whole(
+        &self,
+        answer: &mut BytesMut,
+        head: Head<'_>,
+        stored: &[u8],
+        revision: Option<Revision>,
+    ) {
+        match self.managed {
+            Managed::Shown => object::put(answer, head, stored, revision),
+            Managed::LeftOut => object::put_without_managed(answer, head, stored, revision),
+        }
+    }
+
+    /// The metadata of an object.
+    fn put_metadata(&self, answer: &mut BytesMut, stored: &[u8], revision: Option<Revision>) {
+        let head = Head::Typed(&self.metadata_head);
+        match self.managed {
+            Managed::Shown => object::put_metadata(answer, head, stored, revision),
+            Managed::LeftOut => {
+                object::put_metadata_without_managed(answer, head, stored, revision);
+            }
+        }
     }
 
     /// An object as an answer of its own.
     pub(crate) fn one(&self, stored: &Bytes, revision: Option<Revision>) -> Bytes {
         let mut answer = BytesMut::new();
         match self.view {
-            View::Whole => object::put(&mut answer, Head::Typed(&self.head), stored, revision),
-            View::Metadata(_) => {
-                let head = Head::Typed(&self.metadata_head);
-                object::put_metadata(&mut answer, head, stored, revision);
+            View::Whole => {
+                self.put_whole(&mut answer, Head::Typed(&self.head), stored, revision);
             }
+            View::Metadata(_) => self.put_metadata(&mut answer, stored, revision),
             View::Table(include) => {
                 let resource_version = revision.map(|revision| revision.to_string());
                 let metadata = ListMeta { resource_version, ..ListMeta::default() };
@@ -53,11 +93,8 @@ impl Shown {
     pub(crate) fn put_item(&self, answer: &mut BytesMut, entry: &Arc<Entry>) {
         let stored = self.kind.as_stored(entry);
         match self.view {
-            View::Whole => object::put(answer, Head::Item, &stored, Some(entry.modified)),
-            View::Metadata(_) => {
-                let head = Head::Typed(&self.metadata_head);
-                object::put_metadata(answer, head, &stored, Some(entry.modified));
-            }
+            View::Whole => self.put_whole(answer, Head::Item, &stored, Some(entry.modified)),
+            View::Metadata(_) => self.put_metadata(answer, &stored, Some(entry.modified)),
             View::Table(include) => {
                 let row = self.row(&stored, Some(entry.modified), include);
                 answer.extend_from_slice(&to_json(&row));
@@ -103,11 +140,10 @@ impl Shown {
         let mut text = BytesMut::new();
         match include {
             Include::None => {}
-            Include::Metadata => {
-                let head = Head::Typed(&self.metadata_head);
-                object::put_metadata(&mut text, head, stored, revision);
+            Include::Metadata => self.put_metadata(&mut text, stored, revision),
+            Include::Object => {
+                self.put_whole(&mut text, Head::Typed(&self.head), stored, revision);
             }
-            Include::Object => object::put(&mut text, Head::Typed(&self.head), stored, revision),
         }
         let object = if text.is_empty() {
             Value::Null

@@ -74,6 +74,7 @@ pub trait AnyKind: Send + Sync {
         context: &Context<'_>,
     ) -> Vec<FieldError>;
     fn field<'o>(&self, object: &'o dyn Object, name: &str) -> Cow<'o, str>;
+    fn selectable(&self, stored: &[u8], revision: Revision) -> Box<dyn Object>;
     fn begin_deletion(
         &self,
         object: &mut dyn Object,
@@ -236,6 +237,10 @@ impl<K: Kind> AnyKind for Of<K> {
 
     fn field<'o>(&self, object: &'o dyn Object, name: &str) -> Cow<'o, str> {
         K::field(object.expect_ref(), name)
+    }
+
+    fn selectable(&self, stored: &[u8], revision: Revision) -> Box<dyn Object> {
+        Box::new(K::selectable(stored, revision))
     }
 
     fn begin_deletion(

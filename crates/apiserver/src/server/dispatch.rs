@@ -16,8 +16,8 @@ use super::places::Client;
 use super::{Inner, Share};
 use crate::access::{Attributes, Identity, Peer, authorize};
 use crate::answer::{
-    self, Body, JSON, Layout, Shown, answer, entity_tag, mark_gzip, not_modified, status_answer,
-    takes_gzip, written,
+    self, Body, JSON, Layout, Managed, Shown, answer, entity_tag, mark_gzip, not_modified,
+    status_answer, takes_gzip, written,
 };
 use crate::api::{Written, key};
 use crate::audit::Record;
@@ -56,6 +56,7 @@ pub(super) struct Call<'r> {
     path: &'r str,
     peer: Option<&'r Peer>,
     takeover: Option<&'r Takeover>,
+    managed: Managed,
     identity: &'r Identity,
     query: Query,
     target: Target<'r>,
@@ -86,7 +87,20 @@ impl<'r> Call<'r> {
         let (method, headers) = (&parts.method, &parts.headers);
         let peer = parts.extensions.get::<Peer>();
         let takeover = parts.extensions.get::<Takeover>();
-        Ok(Call { server, method, headers, path, peer, takeover, identity, query, target, verb })
+        let managed = parts.extensions.get().copied().unwrap_or(Managed::Shown);
+        Ok(Call {
+            server,
+            method,
+            headers,
+            path,
+            peer,
+            takeover,
+            managed,
+            identity,
+            query,
+            target,
+            verb,
+        })
     }
 
     /// Whose places it takes.
@@ -664,7 +678,7 @@ impl<'r> Call<'r> {
     }
 
     fn shown(&self, kind: &'static dyn AnyKind, shape: Shape) -> Shown {
-        Shown::new(kind, shape.view, self.server.api.clock.clone())
+        Shown::new(kind, shape.view, self.managed, self.server.api.clock.clone())
     }
 
     /// A place among the requests that may take any time, which is counted.

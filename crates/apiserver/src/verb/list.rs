@@ -12,6 +12,7 @@ use crate::api::{Api, EXPIRED, key, prefix, store_failed};
 use crate::kind::AnyKind;
 use crate::object;
 use crate::request::list_options::{Continue, ListOptions, Selection, Version, is_metadata};
+use crate::selector::field::FieldTerm;
 use crate::status::Status;
 
 /// A list, or a page of one.
@@ -151,6 +152,11 @@ impl Selection {
         if self.is_everything() {
             return true;
         }
+        let is_of_metadata = |term: &FieldTerm| is_metadata(&term.field);
+        if self.labels.is_empty() && !self.fields.terms.iter().any(is_of_metadata) {
+            let object = kind.selectable(&entry.value, entry.modified);
+            return self.fields.matches(|field| kind.field(object.as_ref(), field));
+        }
         let meta: Meta<'_> = serde_json::from_slice(object::metadata_text(&entry.value))
             .expect("what was stored can be read");
         let label = |key: &str| meta.labels.as_ref()?.get(key).map(|value| value.as_ref());
@@ -161,10 +167,10 @@ impl Selection {
             "metadata.name" => meta.name.as_ref(),
             _ => meta.namespace.as_deref().unwrap_or(""),
         };
-        if self.fields.terms.iter().all(|term| is_metadata(&term.field)) {
+        if self.fields.terms.iter().all(is_of_metadata) {
             return self.fields.matches(of_metadata);
         }
-        let object = kind.read_stored(&entry.value, entry.modified);
+        let object = kind.selectable(&entry.value, entry.modified);
         self.fields.matches(|field| {
             if is_metadata(field) {
                 Cow::Borrowed(of_metadata(field))

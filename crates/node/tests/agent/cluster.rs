@@ -43,6 +43,8 @@ pub(crate) struct Cluster {
     refuses: Arc<AtomicBool>,
     /// Whether removals by the node are.
     refuses_removals: Arc<AtomicBool>,
+    /// How many seconds what the node says of Pods takes.
+    slowness: Arc<AtomicUsize>,
 }
 
 impl Cluster {
@@ -83,6 +85,7 @@ impl Cluster {
             faults: Arc::default(),
             refuses: Arc::default(),
             refuses_removals: Arc::default(),
+            slowness: Arc::default(),
         }
     }
 
@@ -111,6 +114,7 @@ impl Cluster {
                 faults: self.faults.clone(),
                 refuses: self.refuses.clone(),
                 refuses_removals: self.refuses_removals.clone(),
+                slowness: self.slowness.clone(),
             },
             NAMESPACE,
         );
@@ -125,6 +129,11 @@ impl Cluster {
     /// From now on what the node says of Pods is refused.
     pub(crate) fn refuse_statuses(&self) {
         self.refuses.store(true, Ordering::Relaxed);
+    }
+
+    /// From now on what the node says of Pods takes so many seconds.
+    pub(crate) fn slow_statuses(&self, seconds: usize) {
+        self.slowness.store(seconds, Ordering::Relaxed);
     }
 
     /// Whether the node can remove Pods from now on.
@@ -275,6 +284,7 @@ struct Noted<S> {
     faults: Arc<AtomicUsize>,
     refuses: Arc<AtomicBool>,
     refuses_removals: Arc<AtomicBool>,
+    slowness: Arc<AtomicUsize>,
 }
 
 impl<S, B, R> Service<Request<B>> for Noted<S>
@@ -307,10 +317,13 @@ where
         let take = |left: usize| left.checked_sub(1);
         let is_lost = is_write
             && self.faults.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok();
+        let is_status = path.contains("/pods/") && path.ends_with("/status");
+        let seconds = if is_status { self.slowness.load(Ordering::Relaxed) } else { 0 };
         let call = format!("{} {path}", request.method());
         self.calls.lock().expect("nobody panics here").push(call);
         let answer = self.inner.call(request);
         Box::pin(async move {
+            tokio::time::sleep(Duration::from_secs(seconds as u64)).await;
             let mut answer = answer.await?;
             if is_lost {
                 *answer.status_mut() = http::StatusCode::GATEWAY_TIMEOUT;

@@ -31,6 +31,32 @@ async fn a_short_pod_costs_one_status_write_and_no_other_call() {
     assert!(logs.is_err(), "a container that says nothing has no log file");
 }
 
+/// A server that is busy is not asked to take what the next word makes old.
+#[tokio::test(start_paused = true)]
+async fn where_the_api_is_slow_a_pod_costs_little_more_than_its_last_status() {
+    const PODS: usize = 200;
+    let cluster = Cluster::new().await;
+    cluster.slow_statuses(2);
+    let _node = cluster.start();
+    for i in 0..PODS {
+        cluster.script(&format!("p-{i}"), "sleep 3 exit 0").await;
+    }
+    for i in 0..PODS {
+        cluster.wait_phase(&format!("p-{i}"), "Succeeded").await;
+    }
+    let statuses = cluster.count("PATCH", "/status") - cluster.count("PATCH", "/here/status");
+    // Each that was written before held one of four places for two of some three seconds.
+    assert!((PODS..PODS + 20).contains(&statuses), "{statuses} for {PODS} Pods");
+    // Where there is room each Pod is seen to run.
+    cluster.slow_statuses(0);
+    for i in 0..PODS {
+        cluster.script(&format!("q-{i}"), "sleep 60 exit 0").await;
+    }
+    for i in 0..PODS {
+        cluster.wait_phase(&format!("q-{i}"), "Running").await;
+    }
+}
+
 /// How long so many short Pods take, from the first creation to the last status.
 async fn take(pods: usize) -> Duration {
     let cluster = Cluster::new().await;
