@@ -5,8 +5,8 @@ use std::time::Duration;
 use futures_util::future::{BoxFuture, ready};
 use jiff::Timestamp;
 use stint_node::{
-    Container, ContainerSpec, Ending, ExecOutcome, Exit, Output, Runtime, RuntimeError, Sandbox,
-    SandboxSpec, Signal,
+    Container, ContainerSpec, Ending, ExecOutcome, Exit, Runtime, RuntimeError, Sandbox,
+    SandboxSpec, Signal, Stdio,
 };
 
 /// The runtime, its sandboxes and its containers: none of them has anything to keep.
@@ -38,7 +38,7 @@ impl Sandbox for InstantRuntime {
     fn start(
         &self,
         _: ContainerSpec,
-        _: Output,
+        _: Stdio,
     ) -> BoxFuture<'_, Result<Box<dyn Container>, RuntimeError>> {
         Box::pin(ready(Ok(Box::new(Ended(Timestamp::now())) as Box<dyn Container>)))
     }
