@@ -267,7 +267,7 @@ fn wrong_usage_ends_with_2_and_names_the_remedy() {
         ),
         (&["--config", "/nonexistent"], "cannot read the configuration"),
         (&["--kubeconfig", &kubeconfig], "has no current context; it has none at all"),
-        (&["--kubeconfig", &config], "cannot use the kubeconfig"),
+        (&["--kubeconfig", "/nonexistent"], "cannot use the kubeconfig /nonexistent"),
         (&[], "name a kubeconfig with --kubeconfig or KUBECONFIG"),
     ];
     for (arguments, expected) in rows {
