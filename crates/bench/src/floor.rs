@@ -113,7 +113,7 @@ fn pod(job: &str, index: u32) -> Value {
         "spec": {
             "restartPolicy": "Never", "hostname": format!("{job}-{index}"),
             "containers": [{
-                "name": "main", "image": "i",
+                "name": "main", "image": "i", "command": ["true"],
                 "env": [{"name": "JOB_COMPLETION_INDEX", "valueFrom": {
                     "fieldRef": {"fieldPath": format!("metadata.labels['{index_key}']")},
                 }}],

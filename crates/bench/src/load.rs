@@ -51,7 +51,9 @@ impl Load {
             "template": {
                 "metadata": {"labels": {FAILS: fails.to_string()}},
                 "spec": {
-                    "restartPolicy": "Never", "containers": [{"name": "main", "image": "i"}],
+                    "restartPolicy": "Never",
+                    // Where Pods are processes they need a command.
+                    "containers": [{"name": "main", "image": "i", "command": ["true"]}],
                 },
             },
         });
