@@ -62,7 +62,7 @@ enum Step {
 /// Keeps the statuses of quotas true, for ever.
 pub(crate) async fn run(client: Client, clock: Clock) -> Infallible {
     let quotas = whole(Api::<ResourceQuota>::all(client.clone()));
-    let mut feeds: Feeds = select_all([quotas.map(Heard::Quotas).boxed()]);
+    let mut feeds: Feeds = select_all([quotas.map(|news| Heard::Quotas(Box::new(news))).boxed()]);
     let (mut roll, mut queue) = (Roll::default(), Queue::default());
     let mut works: FuturesUnordered<BoxFuture<'_, (Key, Step)>> = FuturesUnordered::new();
     loop {
@@ -147,7 +147,9 @@ fn due(roll: &Roll, key: &Key, mut quota: ResourceQuota) -> Option<ResourceQuota
     let is_new = before.hard.is_none() || before.used.is_none();
     let is_same = same(&hard, &before.hard.unwrap_or_default())
         && same(&used, &before.used.unwrap_or_default());
-    if is_same && !(is_new && !hard.is_empty()) {
+    // A quota that limits nothing needs no status.
+    let is_told = !is_new || hard.is_empty();
+    if is_same && is_told {
         return None;
     }
     quota.status = Some(ResourceQuotaStatus { hard: Some(hard), used: Some(used) });

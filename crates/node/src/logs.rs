@@ -231,8 +231,9 @@ impl Logs {
         let mut known = self.parts();
         let of_pod = known.entry(of_pod).or_default();
         let is_old = |it: &mut Arc<Parts>| it.folder == folder && it.run + 2 <= run;
+        // Each of them is to know that it is removed.
         let old = of_pod.extract_if(.., is_old);
-        let is_read = old.fold(false, |is_read, it| it.outlives(Removal::Alone) || is_read);
+        let is_read = old.filter(|it| it.outlives(Removal::Alone)).count() > 0;
         of_pod.push(parts.clone());
         drop(known);
         if let Some(old) = run.checked_sub(2).filter(|_| !is_read) {

@@ -30,7 +30,7 @@ const NONE_HERE: [&str; 5] = [
 
 /// Something that happened.
 pub(super) enum Heard {
-    Quotas(News<ResourceQuota>),
+    Quotas(Box<News<ResourceQuota>>),
     /// To objects of a kind in a namespace, from the feed with this number.
     Items {
         namespace: Name,
@@ -78,15 +78,15 @@ struct Watched {
 }
 
 impl Roll {
-    pub(super) fn note(&mut self, heard: Heard, queue: &mut Queue<Key>, now: Timestamp) {
-        match heard {
-            Heard::Quotas(News::Began) => {
+    fn note_quota(&mut self, news: News<ResourceQuota>, queue: &mut Queue<Key>) {
+        match news {
+            News::Began => {
                 self.is_complete = false;
                 self.listed.clear();
             }
-            Heard::Quotas(News::Seen(quota)) => self.see(&quota, queue),
-            Heard::Quotas(News::Gone(quota)) => self.lose(&Key::of(&quota.metadata)),
-            Heard::Quotas(News::Complete) => {
+            News::Seen(quota) => self.see(&quota, queue),
+            News::Gone(quota) => self.lose(&Key::of(&quota.metadata)),
+            News::Complete => {
                 self.is_complete = true;
                 let listed = std::mem::take(&mut self.listed);
                 let known = self.spaces.iter().flat_map(|(namespace, space)| {
@@ -95,6 +95,12 @@ impl Roll {
                 let gone: Vec<Key> = known.filter(|key| !listed.contains(key)).collect();
                 gone.iter().for_each(|key| self.lose(key));
             }
+        }
+    }
+
+    pub(super) fn note(&mut self, heard: Heard, queue: &mut Queue<Key>, now: Timestamp) {
+        match heard {
+            Heard::Quotas(news) => self.note_quota(*news, queue),
             Heard::Items { namespace, names, number, news } => {
                 self.note_item(&namespace, names, number, news, queue, now);
             }
