@@ -7,46 +7,21 @@ use std::time::Instant;
 use futures_util::future::try_join_all;
 use serde_json::json;
 
-use crate::arena::{Arena, Pace, Ring, Runner};
-use crate::contest::{Entrant, Rounds, hold};
+use crate::arena::{Arena, Pace, Ring};
+use crate::beside::{BesidePlan, begin};
+use crate::contest::{Entrant, hold};
 use crate::error::BenchError;
 use crate::load::{Load, create};
 use crate::metric::{JOB_P50, JOB_P99, Sample, WALL};
 use crate::report::{Report, Subject};
 use crate::spread::percentile;
 
-/// What is measured.
-#[derive(Clone, Debug)]
-pub struct FairnessPlan {
-    /// How many small Jobs come.
-    pub jobs: u32,
-    /// The large Job.
-    pub large: Load,
-    /// By whom.
-    pub runners: Vec<Runner>,
-    /// How often.
-    pub rounds: Rounds,
-}
-
-impl FairnessPlan {
-    /// The usual, or very little of it.
-    pub fn new(is_quick: bool) -> Self {
-        let runners = vec![Runner::Stint, Runner::Lifted, Runner::Embedded];
-        if is_quick {
-            let rounds = Rounds { warmups: 0, repetitions: 1 };
-            return FairnessPlan { jobs: 3, large: Load::one(20, 5), runners, rounds };
-        }
-        let rounds = Rounds { warmups: 0, repetitions: 3 };
-        FairnessPlan { jobs: 50, large: Load::one(10_000, 1_000), runners, rounds }
-    }
-}
-
 /// Measures it.
 ///
 /// # Errors
 ///
 /// [`BenchError`] if there is no cluster, or a Job does not complete.
-pub fn fairness(subject: &Subject, plan: &FairnessPlan) -> Result<Report, BenchError> {
+pub fn fairness(subject: &Subject, plan: &BesidePlan) -> Result<Report, BenchError> {
     let about = "One-Pod Jobs that come at once, alone and beside a large Job.";
     let report = Report::new("fairness", about, plan.rounds, subject);
     let mut report = report.plotting(JOB_P50);
@@ -79,11 +54,7 @@ async fn measure(
     jobs: u32,
     large: Option<Load>,
 ) -> Result<Sample, BenchError> {
-    let large_name = format!("{name}-large");
-    if let Some(large) = large {
-        create(ring.client, &large.job(&large_name)).await?;
-        ring.observer.until(&large_name, |times| times.first_pod).await?;
-    }
+    begin(ring, name, large).await?;
     let small = (0..jobs).map(|place| async move {
         let name = format!("{name}-{place}");
         let began = Instant::now();

@@ -6,46 +6,21 @@ use std::time::Instant;
 
 use serde_json::json;
 
-use crate::arena::{Arena, Pace, Ring, Runner};
-use crate::contest::{Entrant, Rounds, hold};
+use crate::arena::{Arena, Pace, Ring};
+use crate::beside::{BesidePlan, begin};
+use crate::contest::{Entrant, hold};
 use crate::error::BenchError;
 use crate::load::{Load, create};
 use crate::metric::{COMPLETE_P50, COMPLETE_P99, FIRST_POD_P50, FIRST_POD_P99, Metric, Sample};
 use crate::report::{Report, Subject};
 use crate::spread::percentile;
 
-/// What is measured.
-#[derive(Clone, Debug)]
-pub struct LatencyPlan {
-    /// How many small Jobs run, one after the other.
-    pub jobs: u32,
-    /// The large Job.
-    pub large: Load,
-    /// By whom.
-    pub runners: Vec<Runner>,
-    /// How often.
-    pub rounds: Rounds,
-}
-
-impl LatencyPlan {
-    /// The usual, or very little of it.
-    pub fn new(is_quick: bool) -> Self {
-        let runners = vec![Runner::Stint, Runner::Lifted, Runner::Embedded];
-        if is_quick {
-            let rounds = Rounds { warmups: 0, repetitions: 1 };
-            return LatencyPlan { jobs: 2, large: Load::one(20, 5), runners, rounds };
-        }
-        let rounds = Rounds { warmups: 0, repetitions: 3 };
-        LatencyPlan { jobs: 100, large: Load::one(10_000, 1_000), runners, rounds }
-    }
-}
-
 /// Measures it.
 ///
 /// # Errors
 ///
 /// [`BenchError`] if there is no cluster, or a Job does not complete.
-pub fn latency(subject: &Subject, plan: &LatencyPlan) -> Result<Report, BenchError> {
+pub fn latency(subject: &Subject, plan: &BesidePlan) -> Result<Report, BenchError> {
     let about = "One-Pod Jobs, one after the other: how soon each is served.";
     let report = Report::new("latency", about, plan.rounds, subject);
     let mut report = report.plotting(COMPLETE_P50);
@@ -77,11 +52,7 @@ async fn measure(
     jobs: u32,
     large: Option<Load>,
 ) -> Result<Sample, BenchError> {
-    let large_name = format!("{name}-large");
-    if let Some(large) = large {
-        create(ring.client, &large.job(&large_name)).await?;
-        ring.observer.until(&large_name, |times| times.first_pod).await?;
-    }
+    let large_name = begin(ring, name, large).await?;
     let (mut firsts, mut completes) = (Vec::new(), Vec::new());
     for place in 0..jobs {
         let name = format!("{name}-{place}");

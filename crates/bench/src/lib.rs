@@ -11,6 +11,7 @@
 //! nobody but the command line may know it.
 
 mod arena;
+mod beside;
 mod cluster;
 mod contest;
 mod counts;
@@ -35,11 +36,12 @@ mod table;
 mod worker;
 
 pub use arena::Runner;
+pub use beside::BesidePlan;
 pub use cluster::{ClusterPlan, cluster};
 pub use contest::Rounds;
 pub use error::BenchError;
-pub use fairness::{FairnessPlan, fairness};
-pub use latency::{LatencyPlan, latency};
+pub use fairness::fairness;
+pub use latency::latency;
 pub use ledger::{LedgerPlan, ledger};
 pub use load::Load;
 pub use local::{LocalPlan, local};

@@ -4,8 +4,8 @@ use std::io;
 use std::process::ExitCode;
 
 use stint_bench::{
-    BenchError, ClusterPlan, FairnessPlan, LatencyPlan, LedgerPlan, LocalPlan, ProcessPlan, Report,
-    Runner, StartupPlan, Subject, Task,
+    BenchError, BesidePlan, ClusterPlan, LedgerPlan, LocalPlan, ProcessPlan, Report, Runner,
+    StartupPlan, Subject, Task,
 };
 use thiserror::Error;
 
@@ -75,13 +75,13 @@ fn measure(what: &BenchCommand) -> Result<(), FailedBench> {
             show(&stint_bench::cluster(&subject, &plan)?, output)
         }
         BenchCommand::Latency { by, output } => {
-            let mut plan = LatencyPlan::new(output.quick);
+            let mut plan = BesidePlan::new(100, output.quick);
             plan.rounds = output.rounds(plan.rounds);
             plan.runners = by.runners(plan.runners, &OF_JOBS);
             show(&stint_bench::latency(&subject, &plan)?, output)
         }
         BenchCommand::Fairness { by, output } => {
-            let mut plan = FairnessPlan::new(output.quick);
+            let mut plan = BesidePlan::new(50, output.quick);
             plan.rounds = output.rounds(plan.rounds);
             plan.runners = by.runners(plan.runners, &OF_JOBS);
             show(&stint_bench::fairness(&subject, &plan)?, output)
