@@ -15,7 +15,7 @@ use crate::identifier;
 use crate::limits::MAX_MILLI;
 use crate::prepare::reset_server_fields;
 use crate::quantity::Quantity;
-use crate::resource_list::{Amounts, ResourceList, parse_amount, round_up};
+use crate::resource_list::{Amounts, ResourceList, round_up};
 use crate::validation::object_meta::{MetaRules, validate_object_meta};
 use crate::validation::pod_spec::{can_overcommit, container_resource_name, known_resource_name};
 use crate::validation::push_invalid;
@@ -144,7 +144,13 @@ impl Bounds {
             for (name, amount) in list.iter().flatten() {
                 let rule = if is_of_pods { container_resource_name } else { known_resource_name };
                 rule(name, &here.key(name), errors);
-                amounts.extend(parse_amount(amount).map(|amount| (name.clone(), amount)));
+                match amount.0.trim().parse::<Quantity>() {
+                    Ok(amount) => drop(amounts.insert(name.clone(), amount)),
+                    Err(error) => {
+                        let here = here.key(name);
+                        errors.push(FieldError::invalid(&here, &amount.0, error.to_string()));
+                    }
+                }
             }
             amounts
         };
