@@ -53,9 +53,6 @@ use std::process::ExitCode;
 
 use stint_node::{HELPER_ARGUMENT, process_helper};
 
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 fn main() -> ExitCode {
     // The process that starts containers is this program, too.
     if std::env::args_os().nth(1).is_some_and(|argument| argument == HELPER_ARGUMENT) {
