@@ -289,9 +289,10 @@ struct Noted<S> {
 
 impl<S, B, R> Service<Request<B>> for Noted<S>
 where
-    S: Service<Request<B>, Response = Response<R>>,
+    S: Service<Request<B>, Response = Response<R>> + Clone + Send + 'static,
     S::Future: Send + 'static,
     S::Error: Send + 'static,
+    B: Send + 'static,
     R: Send + 'static,
 {
     type Response = Response<R>;
@@ -321,10 +322,13 @@ where
         let seconds = if is_status { self.slowness.load(Ordering::Relaxed) } else { 0 };
         let call = format!("{} {path}", request.method());
         self.calls.lock().expect("nobody panics here").push(call);
-        let answer = self.inner.call(request);
+        let mut inner = self.inner.clone();
         Box::pin(async move {
-            tokio::time::sleep(Duration::from_secs(seconds as u64)).await;
-            let mut answer = answer.await?;
+            // Before it is called: time does not pass while the server has something to do.
+            if seconds > 0 {
+                tokio::time::sleep(Duration::from_secs(seconds as u64)).await;
+            }
+            let mut answer = inner.call(request).await?;
             if is_lost {
                 *answer.status_mut() = http::StatusCode::GATEWAY_TIMEOUT;
             }

@@ -199,7 +199,7 @@ fn without_namespaces_what_needs_mounts_is_refused_and_the_rest_runs() {
         for (refused, target) in refusals.into_iter().zip(["/etc/hosts", "/some/where"]) {
             match refused {
                 Some(RuntimeError::Unsupported(message)) => {
-                    for part in [target, "run the node as root", "user namespaces"] {
+                    for part in [target, "run stint as root", "user namespaces"] {
                         assert!(message.contains(part), "{message}");
                     }
                 }
