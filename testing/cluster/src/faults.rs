@@ -303,7 +303,7 @@ async fn two_leaders(scene: &Scene<'_>) {
         let has_more = |job: &Job| counts(job).1 >= now + 15 || end(job).is_some();
         stage.wait(name, "gets on with both", has_more).await;
     }
-    ordeal.check_led_by_two(stage).await;
+    ordeal.check(stage).await;
     // Without indexes there is only the count to tell which Pod is missing.
     for round in 0..PLAIN_JOBS {
         let plain = Plain { name: format!("two-leaders-plain-{round}") };

@@ -46,25 +46,8 @@ impl Ordeal {
         })
     }
 
-    /// Waits for the end, and checks it: every index had the Pods that its fate asks for, and not one
-    /// more.
+    /// Waits for the end, and checks it.
     pub async fn check(&self, stage: &Stage) {
-        self.check_status(stage).await;
-        self.check_pods(&stage.history.of(self.name));
-    }
-
-    /// The same of a Job that two have led. Where both fill the one place that is free, each with the
-    /// index that it finds, there is a Pod too many: it is deleted at once, and counts for nothing.
-    pub async fn check_led_by_two(&self, stage: &Stage) {
-        self.check_status(stage).await;
-        let (ended, deleted): (Vec<Life>, Vec<Life>) =
-            stage.history.of(self.name).into_iter().partition(|life| !is_surplus(life));
-        let most = self.indexes as usize / 20;
-        assert!(deleted.len() <= most, "{} Pods too many: {deleted:#?}", deleted.len());
-        self.check_pods(&ended);
-    }
-
-    async fn check_status(&self, stage: &Stage) {
         let job = stage.finish(self.name).await;
         let status = job.status.clone().expect("a status");
         let context =
@@ -81,6 +64,7 @@ impl Ordeal {
         let uncounted = status.uncounted_terminated_pods.clone().unwrap_or_default();
         let uncounted = [uncounted.succeeded, uncounted.failed].map(Option::unwrap_or_default);
         assert!(uncounted.iter().all(Vec::is_empty), "{}", context());
+        self.check_pods(&stage.history.of(self.name));
         let broken = stage.history.broken();
         let broken: Vec<&String> = broken.iter().filter(|it| it.contains(self.name)).collect();
         assert!(broken.is_empty(), "{broken:#?}");
@@ -108,11 +92,6 @@ impl Ordeal {
             assert_eq!(seen, Some(expected), "{}, index {index}", self.name);
         }
     }
-}
-
-/// Whether a Pod was deleted before it had ended, and has not counted.
-fn is_surplus(life: &Life) -> bool {
-    life.is_deleted && life.ended.is_none() && !life.has_counted
 }
 
 /// A Job without indexes, some of whose first Pods fail.
