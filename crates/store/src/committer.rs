@@ -1,5 +1,9 @@
-//! The one thread that writes: it takes what has arrived, decides, commits, publishes and
-//! answers, in that order. It knows nothing of how a commit is made durable.
+//! The one who writes: it takes what has arrived, decides, commits, publishes and answers, in that
+//! order. It knows nothing of how a commit is made durable.
+//!
+//! With a disk it is a thread of its own, so that what arrives during a sync shares the next one.
+//! Without one a commit takes microseconds, and whoever asks carries it out itself: to wake a thread
+//! and to be woken by it would take several times as long.
 
 use crate::commit::Commit;
 use crate::disk::Disk;
@@ -26,7 +30,7 @@ pub(crate) type Answer<T> = oneshot::Sender<Result<T, StoreError>>;
 /// What a transaction came to.
 type Changes = Vec<Arc<Change>>;
 
-/// What the thread can be asked to do.
+/// What it can be asked to do.
 #[derive(Debug)]
 pub(crate) enum Request {
     /// Carry out all of these writes or none.
@@ -37,10 +41,9 @@ pub(crate) enum Request {
     Close(Answer<()>),
 }
 
-/// The thread's own.
+/// What it needs.
 #[derive(Debug)]
 pub(crate) struct Committer {
-    pub(crate) requests: mpsc::Receiver<Request>,
     pub(crate) shared: Arc<Shared>,
     /// `None`: everything is in memory only.
     pub(crate) disk: Option<Disk>,
@@ -60,54 +63,48 @@ struct Group {
 
 impl Committer {
     /// Serves requests until the store is closed or nobody can ask any more.
-    pub(crate) fn run(mut self) {
+    pub(crate) fn run(mut self, mut requests: mpsc::Receiver<Request>) {
         let mut closing = Vec::new();
         while closing.is_empty()
-            && let Some(first) = self.requests.blocking_recv()
+            && let Some(first) = requests.blocking_recv()
         {
-            let mut group = self.gather(first);
+            let mut group = Group::gather(first, || requests.try_recv().ok());
             closing.extend(group.close.take());
             self.carry_out(group);
         }
-        self.requests.close();
+        requests.close();
         // Whoever does not wait for an answer any more does not miss it, here and below.
-        while let Some(request) = self.requests.blocking_recv() {
+        while let Some(request) = requests.blocking_recv() {
             match request {
                 Request::Write(_, answer) => drop(answer.send(Err(StoreError::Closed))),
                 Request::Compact(_, answer) => drop(answer.send(Err(StoreError::Closed))),
                 Request::Close(answer) => closing.push(answer),
             }
         }
-        // The folder must be free for others before anyone is told so.
+        self.close(closing);
+    }
+
+    /// Carries out one request, and is there no longer if it was the last.
+    pub(crate) fn serve(mut self, request: Request) -> Option<Self> {
+        let mut group = Group::gather(request, || None);
+        let closing = group.close.take();
+        self.carry_out(group);
+        match closing {
+            None => Some(self),
+            Some(answer) => {
+                self.close(vec![answer]);
+                None
+            }
+        }
+    }
+
+    /// The folder must be free for others before anyone is told so.
+    fn close(mut self, closing: Vec<Answer<()>>) {
         self.disk = None;
         self.shared.close();
         for answer in closing {
             let _ = answer.send(Ok(()));
         }
-    }
-
-    /// The first request and all that have arrived since, up to the limits of a group.
-    fn gather(&mut self, first: Request) -> Group {
-        let mut group = Group::default();
-        let (mut writes, mut bytes) = (0, 0);
-        let mut next = Some(first);
-        while let Some(request) = next {
-            match request {
-                Request::Write(asked, answer) => {
-                    writes += asked.len();
-                    bytes += asked.iter().map(Write::bytes).sum::<usize>();
-                    group.writes.push((asked, answer));
-                }
-                Request::Compact(to, answer) => group.compactions.push((to, answer)),
-                Request::Close(answer) => {
-                    group.close = Some(answer);
-                    break;
-                }
-            }
-            let full = writes >= GROUP_WRITES || bytes >= GROUP_BYTES;
-            next = if full { None } else { self.requests.try_recv().ok() };
-        }
-        group
     }
 
     /// Decides, commits, publishes, and only then answers. Refusals wait for the commit, too:
@@ -186,12 +183,36 @@ impl Committer {
 
 impl Drop for Committer {
     fn drop(&mut self) {
-        // Also if the thread panics, nobody must wait for changes that will not come.
+        // Also if it panics, nobody must wait for changes that will not come.
         self.shared.close();
     }
 }
 
 impl Group {
+    /// The first request and all that have arrived since, up to the limits of a group.
+    fn gather(first: Request, mut arrived: impl FnMut() -> Option<Request>) -> Self {
+        let mut group = Group::default();
+        let (mut writes, mut bytes) = (0, 0);
+        let mut next = Some(first);
+        while let Some(request) = next {
+            match request {
+                Request::Write(asked, answer) => {
+                    writes += asked.len();
+                    bytes += asked.iter().map(Write::bytes).sum::<usize>();
+                    group.writes.push((asked, answer));
+                }
+                Request::Compact(to, answer) => group.compactions.push((to, answer)),
+                Request::Close(answer) => {
+                    group.close = Some(answer);
+                    break;
+                }
+            }
+            let full = writes >= GROUP_WRITES || bytes >= GROUP_BYTES;
+            next = if full { None } else { arrived() };
+        }
+        group
+    }
+
     fn refuse(self, error: StoreError) {
         for (_, answer) in self.writes {
             let _ = answer.send(Err(error.clone()));

@@ -9,7 +9,7 @@ use crate::write::{MAX_TRANSACTION_BYTES, MAX_TRANSACTION_WRITES, limit};
 use crate::{Change, Entry, Listing, Options, Page, Revision, StoreError, Watch, Write};
 use std::io;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -26,9 +26,20 @@ pub struct Store {
 #[derive(Debug)]
 struct Inner {
     shared: Arc<Shared>,
-    /// Always there until the last handle is dropped.
-    requests: Option<mpsc::Sender<Request>>,
-    committer: Option<JoinHandle<()>>,
+    writer: Writer,
+}
+
+/// Who carries out requests.
+#[derive(Debug)]
+enum Writer {
+    /// A thread, which waits for the disk.
+    Thread {
+        /// Always there until the last handle is dropped.
+        requests: Option<mpsc::Sender<Request>>,
+        committer: Option<JoinHandle<()>>,
+    },
+    /// Whoever asks: there is no disk to wait for. None is left once the store is closed.
+    Caller(Mutex<Option<Committer>>),
 }
 
 impl Store {
@@ -42,25 +53,29 @@ impl Store {
     /// damaged, and [`StoreError::Io`].
     pub fn open(folder: impl AsRef<Path>, options: Options) -> Result<Self, StoreError> {
         let (disk, memory) = Disk::open(folder.as_ref(), &options, Arc::new(RealOs))?;
-        Self::start(memory, Some(disk), options)
+        Self::start(memory, disk, options)
     }
 
     /// A store that is gone when its last handle is, for throw-away runs.
     pub fn in_memory(options: Options) -> Self {
-        Self::start(Memory::new(), None, options).expect("a thread can be started")
+        let shared = Shared::new(Memory::new());
+        let committer =
+            Committer { shared: shared.clone(), disk: None, options, refused_bytes: None };
+        let writer = Writer::Caller(Mutex::new(Some(committer)));
+        Store { inner: Arc::new(Inner { shared, writer }) }
     }
 
-    fn start(memory: Memory, disk: Option<Disk>, options: Options) -> Result<Self, StoreError> {
+    fn start(memory: Memory, disk: Disk, options: Options) -> Result<Self, StoreError> {
         let shared = Shared::new(memory);
         let (sender, requests) = mpsc::channel(QUEUE_REQUESTS);
-        let (own, refused_bytes) = (shared.clone(), None);
-        let committer = Committer { requests, shared: own, disk, options, refused_bytes };
+        let (own, disk) = (shared.clone(), Some(disk));
+        let committer = Committer { shared: own, disk, options, refused_bytes: None };
         let committer = std::thread::Builder::new()
             .name("store-committer".to_owned())
-            .spawn(move || committer.run())
+            .spawn(move || committer.run(requests))
             .map_err(StoreError::io("start the store's thread"))?;
-        let inner = Inner { shared, requests: Some(sender), committer: Some(committer) };
-        Ok(Store { inner: Arc::new(inner) })
+        let writer = Writer::Thread { requests: Some(sender), committer: Some(committer) };
+        Ok(Store { inner: Arc::new(Inner { shared, writer }) })
     }
 
     /// Carries out one write.
@@ -171,7 +186,12 @@ impl Store {
     /// Whether no write can be taken any more: the store was closed, or its thread has ended.
     /// Reads go on. For health checks; a full disk does not close a store.
     pub fn is_closed(&self) -> bool {
-        self.inner.requests.as_ref().is_none_or(mpsc::Sender::is_closed)
+        match &self.inner.writer {
+            Writer::Thread { requests, .. } => {
+                requests.as_ref().is_none_or(mpsc::Sender::is_closed)
+            }
+            Writer::Caller(committer) => committer.lock().map_or(true, |it| it.is_none()),
+        }
     }
 
     /// Why the disk refused a commit, from then on until it takes one that is as large. Most
@@ -195,8 +215,18 @@ impl Store {
 
     async fn ask<T>(&self, request: impl FnOnce(Answer<T>) -> Request) -> Result<T, StoreError> {
         let (answer, answered) = oneshot::channel();
-        let requests = self.inner.requests.as_ref().expect("a handle is left");
-        requests.send(request(answer)).await.map_err(|_| StoreError::Closed)?;
+        match &self.inner.writer {
+            Writer::Thread { requests, .. } => {
+                let requests = requests.as_ref().expect("a handle is left");
+                requests.send(request(answer)).await.map_err(|_| StoreError::Closed)?;
+            }
+            Writer::Caller(committer) => {
+                // Poisoned: somebody has panicked with it, and it is not known how far it came.
+                let mut place = committer.lock().map_err(|_| StoreError::Closed)?;
+                let committer = place.take().ok_or(StoreError::Closed)?;
+                *place = committer.serve(request(answer));
+            }
+        }
         answered.await.unwrap_or_else(|_| {
             let source = Arc::new(io::Error::other("the store's thread has ended"));
             Err(StoreError::InDoubt { source })
@@ -206,9 +236,10 @@ impl Store {
 
 impl Drop for Inner {
     fn drop(&mut self) {
+        let Writer::Thread { requests, committer } = &mut self.writer else { return };
         // Without a sender the committer finishes what it has and ends.
-        self.requests = None;
-        if let Some(committer) = self.committer.take() {
+        *requests = None;
+        if let Some(committer) = committer.take() {
             // A panic of the thread was reported by the thread.
             let _ = committer.join();
         }
@@ -221,7 +252,6 @@ mod tests {
     use crate::disk::Os;
     use fjall::{Database, PersistMode};
     use std::pin::Pin;
-    use std::sync::Mutex;
     use std::sync::mpsc::{Receiver, Sender, channel};
     use std::task::{Context, Poll, Waker};
 
@@ -254,7 +284,7 @@ mod tests {
         let os = HeldOs { begun: Mutex::new(begun), released: Mutex::new(released) };
         let options = Options::default();
         let (disk, memory) = Disk::open(folder, &options, Arc::new(os)).expect("an empty folder");
-        let store = Store::start(memory, Some(disk), options).expect("a thread can be started");
+        let store = Store::start(memory, disk, options).expect("a thread can be started");
         (store, has_begun, release)
     }
 
@@ -303,7 +333,8 @@ mod tests {
         drop(release);
         let error = store.write(Write::create("/a", "x")).await.expect_err("it was under way");
         assert!(matches!(error, StoreError::InDoubt { .. }), "{error:?}");
-        store.inner.requests.as_ref().expect("a handle is left").closed().await;
+        let Writer::Thread { requests, .. } = &store.inner.writer else { panic!("it has a disk") };
+        requests.as_ref().expect("a handle is left").closed().await;
         assert!(store.is_closed());
         let error = store.write(Write::create("/b", "x")).await.expect_err("nobody carries it out");
         assert!(matches!(error, StoreError::Closed), "{error:?}");
