@@ -10,6 +10,7 @@
 //!   its Pod, or when the runtime has said that nothing was started.
 
 use std::collections::{BTreeMap, HashMap};
+use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
@@ -17,6 +18,9 @@ use std::path::{Path, PathBuf};
 
 /// How the files end. What comes before is the name of a container and the number of a run.
 const SUFFIX: &str = ".begun";
+
+/// Who may do what with a run's file.
+pub(crate) const MODE: u32 = 0o666;
 
 /// The containers that have begun, by the uid of their Pod. A Pod that was only prepared has none.
 pub(crate) type Begun = HashMap<String, Runs>;
@@ -29,9 +33,23 @@ pub(crate) fn file(folder: &Path, container: &str, run: u32) -> PathBuf {
     folder.join(format!("{container}.{run}{SUFFIX}"))
 }
 
+/// Whether the file of a run has such a name.
+pub(crate) fn is_file(name: &OsStr) -> bool {
+    name.to_str().is_some_and(|name| name.ends_with(SUFFIX))
+}
+
+/// The file in a Pod's folder that its first run is given, if there is one: another Pod had it.
+pub(crate) fn spare(folder: &Path) -> PathBuf {
+    folder.join("run")
+}
+
 /// Notes that a run is about to be started. Whoever it runs as may write to its file.
 pub(crate) fn note(file: &Path) -> io::Result<()> {
-    fs::File::create(file)?.set_permissions(fs::Permissions::from_mode(0o666))
+    let spare = file.parent().map(spare);
+    if spare.is_some_and(|spare| fs::rename(spare, file).is_ok()) {
+        return Ok(());
+    }
+    fs::File::create(file)?.set_permissions(fs::Permissions::from_mode(MODE))
 }
 
 /// Takes back that a run has begun: nothing was started.

@@ -38,6 +38,7 @@ mod security;
 mod services;
 mod session;
 mod sources;
+mod spares;
 mod status;
 mod terminal;
 mod termination;

@@ -31,8 +31,9 @@ use crate::options::Options;
 use crate::path;
 use crate::registration;
 use crate::runtime::Runtime;
+use crate::spares::{self, Spares};
 use crate::status;
-use crate::worker::{self, Finish, PASSING_STATUSES_AT_ONCE, Past, Shared, Word, remove_folder};
+use crate::worker::{self, Finish, PASSING_STATUSES_AT_ONCE, Past, Shared, Word};
 
 /// How much longer than their grace the Pods of a node that ends may take.
 const SHUTDOWN_SLACK: Duration = Duration::from_secs(10);
@@ -63,6 +64,7 @@ impl Node {
         let (folder, clock) = (options.data.join(logs::FOLDER), options.clock.clone());
         let logs = Logs::new(folder, options.logs, options.logs_are_read, clock);
         let consoles = Consoles::default();
+        let own_user = rustix::process::getuid().as_raw();
         let shared = Arc::new(Shared {
             calls,
             runtime,
@@ -72,7 +74,8 @@ impl Node {
             addresses: Mutex::new(Addresses::claim(options.addresses, &options.data)),
             starts: Semaphore::new(options.starts_at_once.max(1)),
             passing: Arc::new(Semaphore::new(PASSING_STATUSES_AT_ONCE)),
-            own_user: rustix::process::getuid().as_raw(),
+            spares: Spares::new(options.data.join("spare"), own_user),
+            own_user,
             has_said_images: AtomicBool::new(false),
             options,
         });
@@ -182,7 +185,11 @@ impl Agent {
         let (calls, options) = (self.shared.calls.clone(), self.shared.options.clone());
         // Before anything is heard of Pods: whatever comes later is their own.
         let (folder, logs) = (self.shared.pods_folder(), self.shared.logs.clone());
-        let reading = tokio::task::spawn_blocking(move || (begun::read(&folder), logs.kept()));
+        let shared = self.shared.clone();
+        let reading = tokio::task::spawn_blocking(move || {
+            shared.spares.clear();
+            (begun::read(&folder), logs.kept())
+        });
         (self.kept, self.kept_logs) = reading.await.expect("reading does not panic");
         let name = self.shared.runtime.name();
         let has_crashed = tokio::select! {
@@ -236,6 +243,9 @@ impl Agent {
             tracing::warn!("some Pods did not end in time; they are reported at the next start");
         }
         registration.shutdown().await;
+        let shared = self.shared.clone();
+        let clearing = tokio::task::spawn_blocking(move || shared.spares.clear());
+        clearing.await.expect("clearing does not panic");
         self.say_unready(&calls, &options).await;
     }
 
@@ -441,7 +451,7 @@ impl Agent {
         let logs = std::mem::take(&mut self.kept_logs);
         self.tasks.spawn_blocking(move || {
             for uid in kept.into_keys() {
-                remove_folder(&shared.pod_folder(&uid));
+                spares::remove(&shared.pod_folder(&uid));
             }
             logs.remove_all_but(|uid| known.contains(uid));
         });

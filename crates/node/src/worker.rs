@@ -28,6 +28,7 @@ use crate::life::{Fact, Life, Plan, Said, Wish, seconds};
 use crate::logs::{Logs, Pump};
 use crate::options::Options;
 use crate::runtime::{Container, Runtime, Sandbox};
+use crate::spares::{self, Spares};
 use crate::status::{self, Reporter};
 use crate::volumes::{self, Volumes};
 
@@ -52,6 +53,7 @@ pub(crate) struct Shared {
     pub(crate) logs: Logs,
     pub(crate) consoles: Consoles,
     pub(crate) hosts: HostsFiles,
+    pub(crate) spares: Spares,
     pub(crate) addresses: Mutex<Addresses>,
     pub(crate) starts: Semaphore,
     /// The places of statuses that are not the last of their Pods.
@@ -210,7 +212,7 @@ pub(crate) async fn run(
 ) -> Finish {
     if matches!(past, Past::Prepared) {
         let folder = shared.pod_folder(&PodRef::of(&pod).uid);
-        let removing = tokio::task::spawn_blocking(move || remove_folder(&folder));
+        let removing = tokio::task::spawn_blocking(move || spares::remove(&folder));
         removing.await.expect("removing does not panic");
     }
     let begun = match &past {
@@ -555,18 +557,10 @@ impl Worker {
         let folder = shared.pod_folder(&target.uid);
         let removing = tokio::task::spawn_blocking(move || {
             *state.lock().expect("nobody panics with it") = FolderIs::Removed;
-            remove_folder(&folder);
+            if !shared.spares.take(&folder) {
+                spares::remove(&folder);
+            }
         });
         removing.await.expect("removing does not panic");
-    }
-}
-
-/// Removes a Pod's folder, if there is one.
-pub(crate) fn remove_folder(folder: &std::path::Path) {
-    match std::fs::remove_dir_all(folder) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            tracing::warn!(path = %folder.display(), %error, "cannot remove a Pod's folder");
-        }
-        _ => {}
     }
 }

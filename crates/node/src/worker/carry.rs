@@ -1,6 +1,5 @@
 //! How wishes are carried out: each as a future that ends with what has been done.
 
-use std::fs;
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use http::Method;
 use k8s_openapi::api::core::v1::{Container as ContainerOfSpec, Pod, PodSpec};
+use tokio::sync::MutexGuard;
 
 use super::{Begun, Done, FolderIs, Shared, SharedSandbox, Worker};
 use crate::ask::Asked;
@@ -26,6 +26,7 @@ use crate::path;
 use crate::runtime::{ContainerSpec, Ending, RuntimeError, SandboxSpec};
 use crate::security::pod_limits;
 use crate::sources::{Needs, Sources};
+use crate::spares::HOSTS;
 use crate::termination;
 use crate::volumes::{self, NotMade, Volumes};
 
@@ -293,7 +294,7 @@ async fn prepare(
 /// The file that stands at /etc/hosts in a Pod, if there is one.
 fn hosts_file(shared: &Shared, pod: &Pod) -> Option<PathBuf> {
     let has_one = !is_on_host(pod) && shared.runtime.no_mounts().is_none();
-    has_one.then(|| shared.pod_folder(&PodRef::of(pod).uid).join("hosts"))
+    has_one.then(|| shared.pod_folder(&PodRef::of(pod).uid).join(HOSTS))
 }
 
 /// Makes the files of a Pod: its folder, its hosts file and its volumes.
@@ -306,7 +307,8 @@ async fn make_files(
     let (shared, pod) = (shared.clone(), pod.clone());
     let making = move || {
         let folder = shared.pod_folder(&PodRef::of(&pod).uid);
-        make_folder(&folder)?;
+        let made = shared.spares.make(&folder);
+        made.map_err(|error| format!("cannot create {}: {error}", folder.display()))?;
         if let Some(file) = hosts_file(&shared, &pod) {
             let added = shared.hosts.add(&pod, file, around.pod_address);
             added.map_err(|error| format!("cannot write the hosts file: {error}"))?;
@@ -314,11 +316,6 @@ async fn make_files(
         volumes::make(&pod, &folder, &sources, &around)
     };
     tokio::task::spawn_blocking(making).await.expect("making does not panic")
-}
-
-fn make_folder(folder: &Path) -> Result<(), String> {
-    fs::create_dir_all(folder)
-        .map_err(|error| format!("cannot create {}: {error}", folder.display()))
 }
 
 fn is_on_host(pod: &Pod) -> bool {
@@ -357,11 +354,27 @@ impl Start {
         let path = self.container.termination_message_path.as_deref().unwrap_or("");
         let has_message = shared.runtime.no_mounts().is_none() && !path.is_empty();
         let message = has_message.then(|| begun.clone());
-        let (spec, writer) = self.describe(sources, message.clone()).await?;
+        let (spec, writer) = self.describe(sources, message.clone(), &begun).await?;
+        let started = self.start_noted(spec, writer, message, turn).await;
+        if let Err(NotStarted::Later { .. }) = &started {
+            begun::take_back(&begun);
+        }
+        started
+    }
+
+    /// Has the runtime start what was noted to have begun.
+    async fn start_noted(
+        &self,
+        spec: ContainerSpec,
+        writer: Writer,
+        message: Option<PathBuf>,
+        turn: MutexGuard<'_, ()>,
+    ) -> Result<Begun, NotStarted> {
+        let later = |reason, message| NotStarted::Later { reason, message };
         let machine = |error: std::io::Error| later("CreateContainerError", explained(&error));
         let (stdio, inlets, console) =
             Console::open(&self.container, spec.user).map_err(machine)?;
-        let pump = Pump::start(inlets, writer, shared.logs.clock().clone());
+        let pump = Pump::start(inlets, writer, self.shared.logs.clock().clone());
         let sandbox = self.sandbox.read().await;
         let Some(sandbox) = sandbox.as_ref() else {
             return Err(later("CreateContainerError", "the Pod is being closed".to_owned()));
@@ -369,12 +382,6 @@ impl Start {
         if self.is_ending.load(Ordering::Relaxed) {
             return Err(later("CreateContainerError", "the Pod is ending".to_owned()));
         }
-        let noted = begun.clone();
-        let noting = tokio::task::spawn_blocking(move || begun::note(&noted));
-        noting.await.expect("noting does not panic").map_err(|error| {
-            let why = format!("cannot create {}: {}", begun.display(), explained(&error));
-            later("CreateContainerError", why)
-        })?;
         // The next one comes after this one was asked for, not after it was started.
         drop(turn);
         match sandbox.start(spec, stdio).await {
@@ -385,7 +392,6 @@ impl Start {
             // Nobody could ever help it: as with a program that is not there, it has failed.
             Err(RuntimeError::Unsupported(message)) => Err(NotStarted::never(message)),
             Err(error @ RuntimeError::Machine { .. }) => {
-                begun::take_back(&begun);
                 Err(later("RunContainerError", error.to_string()))
             }
         }
@@ -412,13 +418,15 @@ impl Start {
         }
     }
 
-    /// What the runtime is asked for, and where its output goes: a matter of files.
+    /// What the runtime is asked for, and where its output goes: a matter of files. If there is nothing in
+    /// its way it is noted to have begun, with them, as each look at a disk takes a turn of another thread.
     async fn describe(
         &self,
         sources: Sources,
         message_file: Option<PathBuf>,
+        begun: &Path,
     ) -> Result<(ContainerSpec, Writer), NotStarted> {
-        let this = self.clone();
+        let (this, begun) = (self.clone(), begun.to_owned());
         let describing = tokio::task::spawn_blocking(move || {
             let ingredients = Ingredients {
                 base_env: &this.shared.options.env,
@@ -430,6 +438,10 @@ impl Start {
                 message_file,
             };
             let spec = container_spec(&this.pod, &this.container, this.run, &ingredients)?;
+            begun::note(&begun).map_err(|error| {
+                let why = format!("cannot create {}: {}", begun.display(), explained(&error));
+                NotStarted::Later { reason: "CreateContainerError", message: why }
+            })?;
             Ok((spec, this.shared.logs.begin(&this.target, &this.container.name, this.run)))
         });
         describing.await.expect("describing does not panic")
