@@ -77,7 +77,7 @@ pub(crate) fn body<T: KubernetesType>(
     let body = if format == Format::Json {
         check_json(body)?;
         let mut passed_over = false;
-        match read_json(body, &mut |_| passed_over = true) {
+        match read_json(body, validation, &mut |_| passed_over = true) {
             Ok(read) => {
                 let is_clean = validation == FieldValidation::Ignore
                     || (!passed_over && !duplicate::has_duplicates(body));
@@ -142,7 +142,7 @@ pub(crate) fn patched<T: KubernetesType>(
     let mut unknown = repeated.to_vec();
     // As text, so that one reader is compiled for what clients send.
     let text = value.to_string();
-    let read = read_json(text.as_bytes(), &mut |path| {
+    let read = read_json(text.as_bytes(), validation, &mut |path| {
         unknown.push(format!("unknown field {}", quote(&field_path(&path))));
     });
     match read {
@@ -170,9 +170,9 @@ pub(crate) fn patched<T: KubernetesType>(
     }
 }
 
-/// The fields that a patch gives twice, in Kubernetes' words.
-pub(crate) fn repeated_fields(body: &[u8]) -> Vec<String> {
-    if !duplicate::has_duplicates(body) {
+/// The fields that a patch gives twice, in Kubernetes' words, if anybody wants to know.
+pub(crate) fn repeated_fields(body: &[u8], validation: FieldValidation) -> Vec<String> {
+    if validation == FieldValidation::Ignore || !duplicate::has_duplicates(body) {
         return Vec::new();
     }
     let problems = stint_api::decode::read(body).into_iter().flat_map(|read| read.problems);
@@ -236,13 +236,18 @@ fn plain_protobuf<T: DeserializeOwned>(
     T::deserialize(&value).map_err(|error| refused(&error))
 }
 
-/// Reads JSON, and tells of each field that the type does not have. The one who is told is `dyn`:
+/// Reads JSON, and tells of each field that the type does not have, if that is not to be ignored: to
+/// find them takes a text for every field. The one who is told is `dyn`:
 /// a closure has a type of its own for each `T`, and with it each type within `T` would be read
 /// by code of its own, once per kind (half of what this crate takes to compile).
 fn read_json<T: DeserializeOwned>(
     body: &[u8],
+    validation: FieldValidation,
     passed_over: &mut dyn FnMut(serde_ignored::Path<'_>),
 ) -> Result<T, serde_json::Error> {
+    if validation == FieldValidation::Ignore {
+        return serde_json::from_slice(body);
+    }
     let mut reader = serde_json::Deserializer::from_slice(body);
     let object = serde_ignored::deserialize(&mut reader, passed_over)?;
     reader.end()?;

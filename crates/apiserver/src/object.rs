@@ -161,24 +161,39 @@ const MANAGED: &[u8] = b",\"managedFields\":";
 /// Where who owns fields stands in something stored: with the comma before it, up to the end of
 /// the metadata.
 fn managed_range(stored: &[u8]) -> Option<Range<usize>> {
-    let (mut depth, mut in_text, mut is_escaped, mut start) = (1_usize, false, false, None);
-    for (position, &byte) in stored.iter().enumerate().skip(START.len()) {
+    let (managed, end) = skim(stored, MANAGED);
+    managed.map(|start| start..end)
+}
+
+/// Where in the metadata a member stands that begins so, and where their last brace is. Texts are passed
+/// over in strides: they are most of what there is, and everybody who reads or watches an object comes
+/// by here.
+fn skim(stored: &[u8], member: &[u8]) -> (Option<usize>, usize) {
+    let (mut depth, mut at, mut found) = (1_usize, START.len(), None);
+    while let Some(byte) = stored.get(at) {
         match byte {
-            _ if is_escaped => is_escaped = false,
-            b'\\' => is_escaped = in_text,
-            b'"' => in_text = !in_text,
-            b'{' if !in_text => depth += 1,
-            b'}' if !in_text => depth -= 1,
-            b',' if !in_text && depth == 1 && stored[position..].starts_with(MANAGED) => {
-                start = Some(position);
-            }
+            b'"' => at = text_end(stored, at + 1),
+            b'{' => depth += 1,
+            b'}' if depth == 1 => return (found, at),
+            b'}' => depth -= 1,
+            b',' if depth == 1 && stored[at..].starts_with(member) => found = Some(at),
             _ => {}
         }
-        if depth == 0 {
-            return start.map(|start| start..position);
-        }
+        at += 1;
     }
     panic!("the metadata of something stored have an end");
+}
+
+/// Where the quote is that ends a text.
+fn text_end(stored: &[u8], mut at: usize) -> usize {
+    loop {
+        let next = memchr::memchr2(b'"', b'\\', &stored[at..]);
+        at += next.expect("a text of something stored has an end");
+        if stored[at] == b'"' {
+            return at;
+        }
+        at += 2;
+    }
 }
 
 /// Moves the member `metadata` of a JSON object to its front.
@@ -200,25 +215,46 @@ fn with_metadata_first(json: &[u8]) -> Vec<u8> {
     moved
 }
 
+/// A JSON text cut in two objects: with the members of these names, and the others as they stand, behind
+/// a comma each.
+pub(crate) fn split<'n>(
+    json: &[u8],
+    names: impl Iterator<Item = &'n str> + Clone,
+) -> (Vec<u8>, Vec<u8>) {
+    let (mut named, mut others) = (vec![b'{'], Vec::with_capacity(json.len()));
+    for member in Members::of(json) {
+        let member = &json[member];
+        let is = |name: &str| {
+            member
+                .strip_prefix(b"\"")
+                .and_then(|it| it.strip_prefix(name.as_bytes()))
+                .is_some_and(|rest| rest.starts_with(b"\":"))
+        };
+        if names.clone().any(is) {
+            if named.len() > 1 {
+                named.push(b',');
+            }
+            named.extend_from_slice(member);
+        } else {
+            others.push(b',');
+            others.extend_from_slice(member);
+        }
+    }
+    named.push(b'}');
+    (named, others)
+}
+
 /// The members of a JSON object, each as a range of its text from key to value.
 struct Members;
 
 impl Members {
     fn of(json: &[u8]) -> Vec<std::ops::Range<usize>> {
-        let (mut depth, mut start, mut in_text, mut is_escaped) = (0_usize, 1, false, false);
+        let (mut depth, mut start) = (0_usize, 1);
         let mut members = Vec::new();
-        for (position, &byte) in json.iter().enumerate() {
-            if in_text {
-                match byte {
-                    _ if is_escaped => is_escaped = false,
-                    b'\\' => is_escaped = true,
-                    b'"' => in_text = false,
-                    _ => {}
-                }
-                continue;
-            }
+        let mut position = 0;
+        while let Some(byte) = json.get(position) {
             match byte {
-                b'"' => in_text = true,
+                b'"' => position = text_end(json, position + 1),
                 b'{' | b'[' => depth += 1,
                 b'}' | b']' => {
                     depth -= 1;
@@ -232,6 +268,7 @@ impl Members {
                 }
                 _ => {}
             }
+            position += 1;
         }
         members
     }
@@ -327,21 +364,7 @@ pub(crate) fn metadata_text(stored: &[u8]) -> &[u8] {
 /// Where the metadata end, which everything stored starts with. Nothing after them is looked
 /// at: a selector asks this of every object.
 fn metadata_end(stored: &[u8]) -> usize {
-    let (mut depth, mut in_text, mut is_escaped) = (1_usize, false, false);
-    for (position, &byte) in stored.iter().enumerate().skip(START.len()) {
-        match byte {
-            _ if is_escaped => is_escaped = false,
-            b'\\' => is_escaped = in_text,
-            b'"' => in_text = !in_text,
-            b'{' if !in_text => depth += 1,
-            b'}' if !in_text => depth -= 1,
-            _ => {}
-        }
-        if depth == 0 {
-            return position + 1;
-        }
-    }
-    panic!("the metadata of something stored have an end");
+    skim(stored, MANAGED).1 + 1
 }
 
 #[cfg(test)]
@@ -364,6 +387,35 @@ mod tests {
         let read: ConfigMap = from_stored(&stored, Revision::new(7));
         assert_eq!(read.data, object.data);
         assert_eq!(read.metadata.resource_version.as_deref(), Some("7"));
+    }
+
+    #[test]
+    fn a_text_is_cut_by_the_names_of_its_members() {
+        let json =
+            br#"{"kind":"Pod","metadata":{"spec":{"a":"},\"spec\":{"}},"spec":{"x":[{}]},"sp":1}"#;
+        let rows: [(&[&str], &str, &str); 4] = [
+            (
+                &["spec"],
+                r#"{"spec":{"x":[{}]}}"#,
+                r#","kind":"Pod","metadata":{"spec":{"a":"},\"spec\":{"}},"sp":1"#,
+            ),
+            (
+                &["status"],
+                "{}",
+                &format!(",{}", std::str::from_utf8(&json[1..json.len() - 1]).expect("text")),
+            ),
+            (
+                &["sp", "kind"],
+                r#"{"kind":"Pod","sp":1}"#,
+                r#","metadata":{"spec":{"a":"},\"spec\":{"}},"spec":{"x":[{}]}"#,
+            ),
+            (&["kind", "metadata", "spec", "sp"], std::str::from_utf8(json).expect("text"), ""),
+        ];
+        for (names, named, others) in rows {
+            let (found, rest) = split(json, names.iter().copied());
+            assert_eq!(String::from_utf8(found).expect("text"), named);
+            assert_eq!(String::from_utf8(rest).expect("text"), others);
+        }
     }
 
     #[test]

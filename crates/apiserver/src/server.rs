@@ -33,6 +33,7 @@ use crate::answer::{Body, Managed, add_warnings, compressed, status_answer, take
 use crate::api::{Api, Config};
 use crate::audit::{AuditFile, Record, Stage};
 use crate::console::ConsoleSource;
+use crate::decode::FieldValidation;
 use crate::health;
 use crate::metrics::{Metrics, RequestLabels};
 use crate::request::media::{AnswerFormat, accepted_format};
@@ -122,7 +123,8 @@ impl ApiServer {
     /// The server as a caller within this process has it: known, and without a socket.
     pub fn local(&self, identity: Identity) -> LocalServer {
         let (peer, managed) = (Peer::InProcess(identity), Managed::Shown);
-        LocalServer { server: self.clone(), peer, managed, agent: None }
+        let validation = FieldValidation::Warn;
+        LocalServer { server: self.clone(), peer, managed, validation, agent: None }
     }
 
     /// Ends every watch and every log that is followed, and those that begin from now on: each
@@ -459,6 +461,7 @@ pub struct LocalServer {
     server: ApiServer,
     peer: Peer,
     managed: Managed,
+    validation: FieldValidation,
     agent: Option<HeaderValue>,
 }
 
@@ -474,6 +477,12 @@ impl LocalServer {
     /// leaves them alone.
     pub fn without_managed_fields(self) -> Self {
         LocalServer { managed: Managed::LeftOut, ..self }
+    }
+
+    /// The same for a caller that listens to no warnings: nobody looks for fields in what it writes that
+    /// there are not, unless it asks for that.
+    pub fn unwarned(self) -> Self {
+        LocalServer { validation: FieldValidation::Ignore, ..self }
     }
 }
 
@@ -494,6 +503,7 @@ where
     fn call(&mut self, mut request: Request<B>) -> Answering {
         request.extensions_mut().insert(self.peer.clone());
         request.extensions_mut().insert(self.managed);
+        request.extensions_mut().insert(self.validation);
         if let Some(agent) = &self.agent {
             request.headers_mut().entry(USER_AGENT).or_insert_with(|| agent.clone());
         }

@@ -192,7 +192,7 @@ impl Cluster {
             let clock = stint_controller::Clock::new(move || clock.now());
             let config = stint_controller::Config { gates: options.gates, clock, ..config };
             // It looks who else writes the status of its Jobs.
-            let owned = server.local(Identity::controller()).named(CONTROLLER);
+            let owned = server.local(Identity::controller()).named(CONTROLLER).unwarned();
             let jobs = Controller::new(Client::new(owned, DEFAULT_NAMESPACE), config);
             let metrics = jobs.metrics();
             server.add_metrics(move || metrics.text());
@@ -290,13 +290,14 @@ pub(crate) async fn open(
 
 /// A client of an API server that needs no socket. What it writes is owned by the part of this
 /// program that it is for. The cluster's own parts are not told who owns what, for which they have
-/// no use: it is half of what there is to read of a Pod.
+/// no use: it is half of what there is to read of a Pod. Nor are they warned of fields that there are not: they
+/// write none.
 pub(crate) fn client(server: &ApiServer, identity: Identity) -> Client {
     let role = identity.role;
     let local = server.local(identity);
     let local = match role {
-        Role::Controller => local.named(CONTROLLER).without_managed_fields(),
-        Role::Node => local.named("stint-node").without_managed_fields(),
+        Role::Controller => local.named(CONTROLLER).without_managed_fields().unwarned(),
+        Role::Node => local.named("stint-node").without_managed_fields().unwarned(),
         Role::Admin | Role::Edit | Role::View => local.named("stint"),
     };
     Client::new(local, DEFAULT_NAMESPACE)

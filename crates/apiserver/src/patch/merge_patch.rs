@@ -27,6 +27,10 @@ impl MergePatch {
         }
     }
 
+    pub(super) fn fields(&self) -> &Map<String, Value> {
+        &self.0
+    }
+
     /// Lays the patch over a value. This cannot fail.
     pub fn apply(&self, original: Value) -> Value {
         merge(original, Value::Object(self.0.clone()))

@@ -106,6 +106,21 @@ impl Patch {
     }
 }
 
+impl Patch {
+    /// The members of an object that the patch is about, if that can be told: it leaves all others alone
+    /// and does not look at them.
+    pub fn members(&self) -> Option<impl Iterator<Item = &str> + Clone> {
+        let fields = match self {
+            Patch::Json(_) => return None,
+            Patch::Merge(patch) => patch.fields(),
+            Patch::Strategic(patch) => patch.fields(),
+        };
+        // A directive may be about any of them.
+        let has_directive = fields.keys().any(|name| name.starts_with('$'));
+        (!has_directive).then(|| fields.keys().map(String::as_str))
+    }
+}
+
 /// Why there is no patched object.
 #[derive(Debug, Error)]
 pub enum PatchError {

@@ -158,6 +158,10 @@ impl StrategicError {
 }
 
 impl StrategicPatch {
+    pub(super) fn fields(&self) -> &Object {
+        &self.0
+    }
+
     pub(super) fn from_value(value: Value) -> Result<Self, StrategicError> {
         match value {
             Value::Object(fields) => Ok(Self(fields)),

@@ -23,21 +23,24 @@ impl WriteOptions {
     /// Reads them from a query. `kind` is what Kubernetes calls them: CreateOptions. Who does not
     /// say who it is, is known by the name of its program.
     pub fn read(query: &Query, kind: &'static str, user_agent: &str) -> Result<Self, Status> {
-        Self::checked(query, kind, user_agent, Vec::new())
+        Self::checked(query, kind, user_agent, FieldValidation::Warn, Vec::new())
     }
 
-    /// The same, where something is known to be wrong already.
+    /// The same, where something is known to be wrong already, with what becomes of unknown fields if
+    /// the query does not say.
     pub fn checked(
         query: &Query,
         kind: &'static str,
         user_agent: &str,
+        unsaid: FieldValidation,
         mut errors: Vec<FieldError>,
     ) -> Result<Self, Status> {
         let manager = query.get("fieldManager").unwrap_or("");
         validate_manager(manager, &Path::field("fieldManager"), &mut errors);
         let is_dry_run = read_dry_run(query.all("dryRun"), &mut errors);
         let validation = match query.get("fieldValidation") {
-            None | Some("Warn") => FieldValidation::Warn,
+            None => unsaid,
+            Some("Warn") => FieldValidation::Warn,
             Some("Ignore") => FieldValidation::Ignore,
             Some("Strict") => FieldValidation::Strict,
             Some(other) => {

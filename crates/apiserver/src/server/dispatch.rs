@@ -21,7 +21,7 @@ use crate::answer::{
 };
 use crate::api::{Written, key};
 use crate::audit::Record;
-use crate::decode::{Format, check_json, repeated_fields};
+use crate::decode::{FieldValidation, Format, check_json, repeated_fields};
 use crate::discovery;
 use crate::kind::{AnyKind, Part};
 use crate::metrics::RequestLabels;
@@ -57,6 +57,8 @@ pub(super) struct Call<'r> {
     peer: Option<&'r Peer>,
     takeover: Option<&'r Takeover>,
     managed: Managed,
+    /// What becomes of fields that there are not, if the request does not say.
+    validation: FieldValidation,
     identity: &'r Identity,
     query: Query,
     target: Target<'r>,
@@ -88,6 +90,7 @@ impl<'r> Call<'r> {
         let peer = parts.extensions.get::<Peer>();
         let takeover = parts.extensions.get::<Takeover>();
         let managed = parts.extensions.get().copied().unwrap_or(Managed::Shown);
+        let validation = parts.extensions.get().copied().unwrap_or(FieldValidation::Warn);
         Ok(Call {
             server,
             method,
@@ -96,6 +99,7 @@ impl<'r> Call<'r> {
             peer,
             takeover,
             managed,
+            validation,
             identity,
             query,
             target,
@@ -374,7 +378,7 @@ impl<'r> Call<'r> {
         if self.verb != Some(Verb::Create) {
             return Err(Status::method_not_allowed());
         }
-        let options = WriteOptions::read(&self.query, "CreateOptions", self.user_agent())?;
+        let options = self.write_options("CreateOptions", Vec::new())?;
         let accept = self.header(ACCEPT).unwrap_or("*/*");
         let ranges: Vec<&str> = accept
             .split(',')
@@ -483,7 +487,7 @@ impl<'r> Call<'r> {
         name: Option<&str>,
         body: &Bytes,
     ) -> Result<Response<Body>, Status> {
-        let options = WriteOptions::read(&self.query, "CreateOptions", self.user_agent())?;
+        let options = self.write_options("CreateOptions", Vec::new())?;
         self.server.api.bind(namespace, name, body, self.format()?, options).await?;
         Ok(status_answer(&Status::created(), self.accepted_format()))
     }
@@ -506,7 +510,7 @@ impl<'r> Call<'r> {
                 Err(Status::method_not_allowed())
             }
             Verb::Create => {
-                let options = WriteOptions::read(&self.query, "CreateOptions", self.user_agent())?;
+                let options = self.write_options("CreateOptions", Vec::new())?;
                 let shape = self.shape_of(kind, Count::One)?;
                 let decoded = kind.decode(body, self.format()?, options.validation)?;
                 let name = decoded.object.meta().name.as_deref().unwrap_or("");
@@ -581,7 +585,7 @@ impl<'r> Call<'r> {
         let (change, options) = if verb == Verb::Patch {
             self.patch(name, body)?
         } else {
-            let options = WriteOptions::read(&self.query, "UpdateOptions", self.user_agent())?;
+            let options = self.write_options("UpdateOptions", Vec::new())?;
             let decoded = kind.decode(body, self.format()?, options.validation)?;
             (Change::Replace(decoded), options)
         };
@@ -610,14 +614,14 @@ impl<'r> Call<'r> {
             }
             Some(_) | None => {}
         }
-        let options =
-            WriteOptions::checked(&self.query, "PatchOptions", self.user_agent(), errors)?;
+        let options = self.write_options("PatchOptions", errors)?;
         check_json(body)?;
         let change = match patch_type {
             Some(patch_type) => {
                 let patch = Patch::read(patch_type, body).map_err(patch_failed)?;
                 let is_about_owners = may_be_about_owners(patch_type, body);
-                Change::Patch { patch, repeated: repeated_fields(body), is_about_owners }
+                let repeated = repeated_fields(body, options.validation);
+                Change::Patch { patch, repeated, is_about_owners }
             }
             None => {
                 let may_create = self.authorize_as(Some(Verb::Create), Some(name));
@@ -723,6 +727,16 @@ impl<'r> Call<'r> {
         }
         let agent = self.user_agent();
         ["curl", "Wget", "Mozilla/5.0"].iter().any(|known| agent.starts_with(known))
+    }
+
+    /// How a write is to be carried out, where these errors are known already.
+    fn write_options(
+        &self,
+        kind: &'static str,
+        errors: Vec<FieldError>,
+    ) -> Result<WriteOptions, Status> {
+        let (agent, validation) = (self.user_agent(), self.validation);
+        WriteOptions::checked(&self.query, kind, agent, validation, errors)
     }
 
     fn user_agent(&self) -> &str {

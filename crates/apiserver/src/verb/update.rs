@@ -19,8 +19,8 @@ use super::charge::Failed;
 use super::metadata;
 use super::track::{Owners, Tracked, differ_in_times_only, text};
 use crate::api::{Api, Current, Written, store_failed};
-use crate::decode::{Decoded, FieldValidation};
-use crate::kind::{AnyKind, Context, Part};
+use crate::decode::{Decoded, FieldValidation, Format};
+use crate::kind::{AnyKind, Context, Names, Part};
 use crate::object::{self, Head, Object};
 use crate::patch::{Patch, PatchError, schema};
 use crate::request::write_options::WriteOptions;
@@ -377,15 +377,44 @@ fn make(
             let stored =
                 if *is_about_owners { (&*stored).into() } else { object::without_managed(&stored) };
             object::put(&mut text, Head::Typed(&head), &stored, Some(current.entry.modified));
+            if validation == FieldValidation::Ignore
+                && let Some(decoded) = make_in_part(kind, &text, patch)
+            {
+                check_name(decoded.object.meta().name.as_deref(), name_of(current))?;
+                return Ok(decoded);
+            }
             let original = serde_json::from_slice(&text).expect("what was stored can be read");
-            let of = schema::of_kind(&names.api_version(), names.kind).unwrap_or(&schema::PLAIN);
-            let patched = patch.apply(original, of).map_err(patch_failed)?;
+            let patched = patch.apply(original, type_of(names)).map_err(patch_failed)?;
             let decoded = kind.decode_value(patched, repeated, validation)?;
             check_name(decoded.object.meta().name.as_deref(), name_of(current))?;
             Ok(decoded)
         }
         Change::Apply(_) => unreachable!("what is applied is made elsewhere"),
     }
+}
+
+/// The same with no more read than the patch is about: a Pod's status says nothing of its spec, which is
+/// most of it. `None` if it cannot be done so, or goes wrong: then the long way says what is to be said.
+fn make_in_part(
+    kind: &dyn AnyKind,
+    text: &[u8],
+    patch: &Patch,
+) -> Option<Decoded<Box<dyn Object>>> {
+    let (named, others) = object::split(text, patch.members()?);
+    let original = serde_json::from_slice(&named).ok()?;
+    let patched = patch.apply(original, type_of(kind.names())).ok()?;
+    let mut text = serde_json::to_vec(&patched).expect("JSON serialises");
+    text.pop().filter(|last| *last == b'}')?;
+    // Without the comma, where there is nothing before it.
+    let others = if text == b"{" { others.strip_prefix(b",")? } else { &others };
+    text.extend_from_slice(others);
+    text.push(b'}');
+    kind.decode(&text, Format::Json, FieldValidation::Ignore).ok()
+}
+
+/// What is known of the lists of a kind.
+fn type_of(names: &Names) -> &'static schema::Type {
+    schema::of_kind(&names.api_version(), names.kind).unwrap_or(&schema::PLAIN)
 }
 
 /// What a client is told of a patch that cannot be read or applied.
@@ -431,4 +460,68 @@ fn check_uid(new: &dyn Object, old: &dyn Object, kind: &dyn AnyKind) -> Result<(
         found.unwrap_or("")
     );
     Err(Status::conflict(kind.names(), name, why))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::kinds;
+    use crate::patch::PatchType;
+
+    fn pod() -> Value {
+        json!({
+            "kind": "Pod", "apiVersion": "v1",
+            "metadata": {
+                "name": "a", "labels": {"x": "1", "y": "\"},{"}, "finalizers": ["f/a", "f/b"],
+            },
+            "spec": {"containers": [{"name": "main", "env": [{"name": "A", "value": "1"}]}]},
+            "status": {"phase": "Pending", "conditions": [{"type": "Ready", "status": "False"}]},
+        })
+    }
+
+    #[test]
+    fn a_patch_of_some_members_makes_the_same_of_an_object_as_one_of_all() {
+        let kind = kinds::find("", "v1", "pods").expect("there are Pods");
+        let original = pod();
+        let patches = [
+            json!({}),
+            json!({"status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}}),
+            json!({"metadata": {"$deleteFromPrimitiveList/finalizers": ["f/a"]}}),
+            json!({"metadata": {"labels": {"x": null}, "uid": "u"}, "status": null}),
+            json!({"spec": {"containers": [{"name": "main", "env": [{"$patch": "replace"}]}]}}),
+            json!({"spec": {"nodeName": "n"}, "metadata": null}),
+            json!({"nothing": {"a": 1}}),
+        ];
+        for patch_type in [PatchType::Merge, PatchType::Strategic] {
+            for body in &patches {
+                let patch = Patch::from_value(patch_type, body.clone()).expect("a patch");
+                let part = make_in_part(kind, original.to_string().as_bytes(), &patch);
+                let whole = patch.apply(original.clone(), type_of(kind.names()));
+                let whole = whole.expect("it applies").to_string();
+                let whole = kind.decode(whole.as_bytes(), Format::Json, FieldValidation::Ignore);
+                let stored = |made: &Decoded<Box<dyn Object>>| {
+                    kind.to_stored(made.object.as_ref(), None).expect("it can be stored")
+                };
+                let (part, whole) = (part.as_ref().map(stored), whole.as_ref().ok().map(stored));
+                assert_eq!(part, whole, "{patch_type:?} {body}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_may_be_about_any_member_is_done_the_long_way() {
+        let kind = kinds::find("", "v1", "pods").expect("there are Pods");
+        let text = pod().to_string();
+        for (patch_type, body) in [
+            (PatchType::Json, json!([{"op": "remove", "path": "/status"}])),
+            (PatchType::Strategic, json!({"$patch": "delete"})),
+            (PatchType::Strategic, json!({"$retainKeys": ["spec"], "spec": {}})),
+            (PatchType::Merge, json!({"spec": {"containers": 7}})),
+        ] {
+            let patch = Patch::from_value(patch_type, body.clone()).expect("a patch");
+            assert!(make_in_part(kind, text.as_bytes(), &patch).is_none(), "{body}");
+        }
+    }
 }
