@@ -24,7 +24,7 @@ use stint_apiserver::kind::Names;
 use tokio::task::{unconstrained, yield_now};
 use tracing::warn;
 
-use crate::feed::{News, feed};
+use crate::feed::{News, whole};
 use crate::graph::Graph;
 use crate::graph::object::{self, GraphKind, KindId, ObjectId, Owners, Propagation};
 use crate::graph::op::{Item, Op, Outcome};
@@ -32,6 +32,7 @@ use crate::graph::uid::Uid;
 use crate::pace::reached;
 use crate::refusal::{Refusal, words};
 use crate::resource;
+use crate::sight::MetaSight;
 
 /// How many requests are under way at once: what the store commits together, and a tenth of
 /// what the server takes.
@@ -45,8 +46,8 @@ pub(crate) async fn run(client: Client) -> Infallible {
     let kinds: Vec<&'static Names> = resource::collected().collect();
     let mut graph = Graph::new(kinds.iter().map(|names| graph_kind(names)).collect());
     let mut feeds = select_all(kinds.iter().enumerate().map(|(place, names)| {
-        let news = feed(resource::api(&client, names, None), None);
-        news.map(move |news| (KindId(place), news)).boxed()
+        let news = whole(resource::part::<MetaSight>(&client, names, None));
+        news.map(move |news| (KindId(place), news.map(|object| object.metadata))).boxed()
     }));
     let hands = Hands { client, kinds, graph_kinds: graph.kinds().to_vec() };
     let mut works = FuturesUnordered::new();

@@ -43,6 +43,18 @@ pub(crate) enum News<K = ObjectMeta> {
     Complete,
 }
 
+impl<A> News<A> {
+    /// The same of something else.
+    pub(crate) fn map<B>(self, of: impl FnOnce(A) -> B) -> News<B> {
+        match self {
+            News::Began => News::Began,
+            News::Seen(object) => News::Seen(of(object)),
+            News::Gone(object) => News::Gone(of(object)),
+            News::Complete => News::Complete,
+        }
+    }
+}
+
 /// The news of a kind, or of the part of it that a field selector names: only metadata.
 pub(crate) fn feed(api: Api<DynamicObject>, fields: Option<&str>) -> BoxStream<'static, News> {
     let kind = api.resource_url().to_owned();
@@ -55,13 +67,7 @@ pub(crate) fn feed(api: Api<DynamicObject>, fields: Option<&str>) -> BoxStream<'
         opening.boxed()
     };
     let news = follow(kind, fields, Box::new(open));
-    news.map(|news| match news {
-        News::Began => News::Began,
-        News::Seen(object) => News::Seen(object.metadata),
-        News::Gone(object) => News::Gone(object.metadata),
-        News::Complete => News::Complete,
-    })
-    .boxed()
+    news.map(|news| news.map(|object| object.metadata)).boxed()
 }
 
 /// The news of a kind, as far as `K` reads it.

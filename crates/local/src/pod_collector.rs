@@ -33,7 +33,7 @@ use crate::pace::{now, reached, shown};
 use crate::queue::{Queue, Settled};
 use crate::refusal::{Refusal, words};
 use crate::resource;
-use crate::sight::{self, Key, Sight, has_ended};
+use crate::sight::{self, Key, Sight, Unlabelled, has_ended};
 
 /// How many requests are under way at once.
 const AT_ONCE: usize = 16;
@@ -45,7 +45,7 @@ const NODE_GRACE: SignedDuration = SignedDuration::from_secs(40);
 /// let it go; upstream looks every 20 seconds.
 const UNSCHEDULED_GRACE: SignedDuration = SignedDuration::from_secs(20);
 
-type PodSight = Sight<PodSpecSight, PodStatusSight>;
+type PodSight = Sight<PodSpecSight, PodStatusSight, Unlabelled>;
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]

@@ -113,27 +113,18 @@ fn open(client: &Client, opened: Opened) -> BoxStream<'static, Heard> {
     let items: BoxStream<'static, News<Item>> = match (names.group, names.plural) {
         ("", "pods") => {
             let api: Api<Pod> = Api::namespaced(client.clone(), &namespace);
-            whole(api).map(|news| map(news, |pod| Item::Pod(Box::new(pod)))).boxed()
+            whole(api).map(|news| news.map(|pod| Item::Pod(Box::new(pod)))).boxed()
         }
         ("", "services") => {
             let api: Api<Service> = Api::namespaced(client.clone(), &namespace);
-            whole(api).map(|news| map(news, |service| Item::Service(Box::new(service)))).boxed()
+            whole(api).map(|news| news.map(|service| Item::Service(Box::new(service)))).boxed()
         }
         _ => feed(resource::api(client, names, Some(&namespace)), None)
-            .map(|news| map(news, |meta| Item::Other(Box::new(meta))))
+            .map(|news| news.map(|meta| Item::Other(Box::new(meta))))
             .boxed(),
     };
     let tag = move |news| Heard::Items { namespace: namespace.clone(), names, number, news };
     items.map(tag).take_until(stop).boxed()
-}
-
-fn map<A, B>(news: News<A>, of: impl FnOnce(A) -> B) -> News<B> {
-    match news {
-        News::Began => News::Began,
-        News::Seen(object) => News::Seen(of(object)),
-        News::Gone(object) => News::Gone(of(object)),
-        News::Complete => News::Complete,
-    }
 }
 
 /// A quota with the status that it should have, if it has another.

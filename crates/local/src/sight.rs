@@ -2,27 +2,86 @@
 //! What is not asked for is passed over, which costs a fraction of decoding it.
 
 use std::borrow::Cow;
+use std::marker::PhantomData;
 use std::sync::Arc;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference, Time};
 use kube::Resource;
 use kube::api::ApiResource;
 use kube::core::DynamicResourceScope;
-use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Deserializer};
 
-/// An object as far as it is read.
+/// An object as far as it is read, with its metadata as `M` reads them.
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(bound = "S: Default + Deserialize<'de>, T: Default + Deserialize<'de>")]
-pub(crate) struct Sight<S, T> {
-    #[serde(default)]
+#[serde(bound = "S: Default + Deserialize<'de>, T: Default + Deserialize<'de>, M: ReadMeta")]
+pub(crate) struct Sight<S, T, M = Labelled> {
+    #[serde(default, deserialize_with = "M::read")]
     pub(crate) metadata: ObjectMeta,
     #[serde(default)]
     pub(crate) spec: S,
     #[serde(default)]
     pub(crate) status: T,
+    #[serde(skip)]
+    reads: PhantomData<M>,
 }
 
-impl<S, T> Resource for Sight<S, T> {
+/// How metadata are read.
+pub(crate) trait ReadMeta {
+    fn read<'de, D: Deserializer<'de>>(from: D) -> Result<ObjectMeta, D::Error>;
+}
+
+/// All of them.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Labelled;
+
+impl ReadMeta for Labelled {
+    fn read<'de, D: Deserializer<'de>>(from: D) -> Result<ObjectMeta, D::Error> {
+        ObjectMeta::deserialize(from)
+    }
+}
+
+/// Without labels and annotations: of a Pod they are most, and whoever follows every change of every Pod
+/// and has no use for them should not read them.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Unlabelled;
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct UnlabelledMeta {
+    name: Option<String>,
+    namespace: Option<String>,
+    uid: Option<String>,
+    resource_version: Option<String>,
+    creation_timestamp: Option<Time>,
+    deletion_timestamp: Option<Time>,
+    deletion_grace_period_seconds: Option<i64>,
+    finalizers: Option<Vec<String>>,
+    owner_references: Option<Vec<OwnerReference>>,
+}
+
+impl ReadMeta for Unlabelled {
+    fn read<'de, D: Deserializer<'de>>(from: D) -> Result<ObjectMeta, D::Error> {
+        let meta = UnlabelledMeta::deserialize(from)?;
+        Ok(ObjectMeta {
+            name: meta.name,
+            namespace: meta.namespace,
+            uid: meta.uid,
+            resource_version: meta.resource_version,
+            creation_timestamp: meta.creation_timestamp,
+            deletion_timestamp: meta.deletion_timestamp,
+            deletion_grace_period_seconds: meta.deletion_grace_period_seconds,
+            finalizers: meta.finalizers,
+            owner_references: meta.owner_references,
+            ..ObjectMeta::default()
+        })
+    }
+}
+
+/// Nothing but metadata without labels and annotations.
+pub(crate) type MetaSight = Sight<IgnoredAny, IgnoredAny, Unlabelled>;
+
+impl<S, T, M> Resource for Sight<S, T, M> {
     type DynamicType = ApiResource;
     type Scope = DynamicResourceScope;
 

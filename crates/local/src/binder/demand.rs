@@ -134,7 +134,7 @@ impl Node {
     /// Reads a node. One that says it is not ready has the taint that upstream's node
     /// controller would have put there.
     pub(super) fn read(sight: NodeSight) -> Self {
-        let Sight { metadata, spec, status } = sight;
+        let Sight { metadata, spec, status, .. } = sight;
         let mut taints = spec.taints.unwrap_or_default();
         let is_unready =
             |condition: &NodeCondition| condition.type_ == "Ready" && condition.status != "True";

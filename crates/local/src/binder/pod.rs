@@ -11,10 +11,10 @@ use stint_api::names::pod_condition::SCHEDULED;
 
 use super::amounts::Amounts;
 use super::demand::{Demand, Term, Tolerance};
-use crate::sight::{Sight, created, has_ended, version};
+use crate::sight::{Sight, Unlabelled, created, has_ended, version};
 
 /// A Pod as the binder sees it.
-pub(super) type PodSight = Sight<PodSpecSight, PodStatusSight>;
+pub(super) type PodSight = Sight<PodSpecSight, PodStatusSight, Unlabelled>;
 
 /// The scheduler of Pods that name none, whose place the binder takes.
 pub(super) const SCHEDULER: &str = "default-scheduler";

@@ -93,7 +93,7 @@ pub(super) struct Port {
 impl Backend {
     /// What a Pod is to Services; nothing if it has no address or has ended.
     pub(super) fn read(pod: PodSight) -> Option<Self> {
-        let Sight { metadata, spec, status } = pod;
+        let Sight { metadata, spec, status, .. } = pod;
         if has_ended(status.phase.as_deref()) {
             return None;
         }
