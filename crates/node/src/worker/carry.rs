@@ -430,7 +430,9 @@ impl Start {
                 message_file,
             };
             let spec = container_spec(&this.pod, &this.container, this.run, &ingredients)?;
-            Ok((spec, this.shared.logs.begin(&this.target, &this.container.name, this.run)))
+            let Start { shared, target, container, run, .. } = &this;
+            let is_awaited = shared.options.log_readers.expect(&this.pod);
+            Ok((spec, shared.logs.begin(target, &container.name, *run, is_awaited)))
         });
         describing.await.expect("describing does not panic")
     }
