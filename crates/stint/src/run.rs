@@ -692,24 +692,26 @@ impl Run {
         }
         let folder = place.folder().to_owned();
         let logs = place.leave(is_kept, args.keep);
+        // Of several Jobs, those that were asked for.
+        let left = || open_indexes(jobs).or_else(|| args.only_indexes.clone());
         let next = match stop {
             _ if has_failed && has_no_indexes(jobs) => Next::Anew,
-            _ if has_failed => Next::Retry(open_indexes(jobs)),
-            Stop::TimedOut => Next::GoOn { left: open_indexes(jobs), is_late: true },
-            Stop::Interrupted => Next::GoOn { left: open_indexes(jobs), is_late: false },
+            _ if has_failed && args.only_indexes.is_some() => Next::RetrySome(left()),
+            _ if has_failed => Next::Retry(left()),
+            Stop::TimedOut => Next::GoOn { left: left(), is_late: true },
+            Stop::Interrupted => Next::GoOn { left: left(), is_late: false },
             Stop::Ended | Stop::Failed(_) | Stop::Refused(_) => Next::Nothing,
         };
         // The name of the program, and that of the command.
-        let mut again = again::arguments(std::env::args_os().skip(2));
-        if args.files.iter().any(|file| input::is_stdin(file)) {
-            again += ", with the manifest on standard input,";
-        }
-        say(&summary::advice(&logs, &next, &again));
+        let again = again::arguments(std::env::args_os().skip(2));
+        let is_stdin = args.files.iter().any(|file| input::is_stdin(file));
+        say(&summary::advice(&logs, &next, &again, is_stdin));
         let printed = args.output.map_or(Ok(()), |format| {
             let value =
                 |job: &Job| serde_json::to_value(job).expect("Kubernetes types serialise to JSON");
             let jobs: Vec<Value> = jobs.iter().map(|job| value(&job.job)).collect();
-            print_objects(&jobs, jobs.len() != 1, format)
+            let is_list = jobs.len() != 1;
+            print_objects(jobs, is_list, format)
         });
         match (stop, printed) {
             (Stop::Failed(failure), _) => Err(RunError::Failed(failure)),

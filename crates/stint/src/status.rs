@@ -131,7 +131,7 @@ async fn show_job(
     let namespace = &reached.namespace;
     let mut found = find_job(calls, namespace, name).await?;
     if let Some(format) = args.output {
-        return Ok(print_objects(&[found.object], false, format)?);
+        return Ok(print_objects(vec![found.object], false, format)?);
     }
     if args.watch && reached.is_alive() {
         let path = job_watch_path(namespace, name);
@@ -187,7 +187,7 @@ async fn show_jobs(
             object["apiVersion"] = "batch/v1".into();
             object["kind"] = "Job".into();
         }
-        return Ok(print_objects(&objects, true, format)?);
+        return Ok(print_objects(objects, true, format)?);
     }
     let jobs: Vec<Job> =
         objects.iter().filter_map(|object| Job::deserialize(object).ok()).collect();
