@@ -21,6 +21,7 @@ use crate::calls::{CallError, Calls, JOB_PODS};
 use crate::pod_sight::PodSight;
 use crate::progress::{completions, is_indexed};
 use crate::report::Report;
+use crate::words;
 
 /// How often it is looked whether an old Job is gone.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
@@ -228,7 +229,7 @@ pub(crate) async fn make_job(
             return draft.go_on(old).await;
         }
         if let Some(note) = draft.has_nothing_to_do(&old) {
-            return draft.again(old, note).await;
+            return draft.again(old, IndexSet::new(), note).await;
         }
         note = draft.note_of_all(&old);
         draft.clear_away(&old).await?;
@@ -310,24 +311,41 @@ impl<'a> Draft<'a> {
 
     /// One that is unfinished, with what its manifest says now.
     async fn go_on(&self, old: Value) -> Result<Made, CreationError> {
-        if matches!(self.wanted, Wanted::Only(_)) {
-            return Err(self.unfit(
-                "is left unfinished by an earlier run, and goes on with all its indexes: leave out \
-                 --only-indexes",
-            ));
+        let limit = completions(&self.written.object);
+        let left_out = left_out_of(&old).map(|text| IndexSet::parse_lenient(text, limit));
+        let left_out = left_out.unwrap_or_default();
+        if let Wanted::Only(only) = self.wanted {
+            let text = old["status"]["completedIndexes"].as_str().unwrap_or("");
+            let open = IndexSet::parse_lenient(text, limit).complement(limit);
+            // What is left of it is all that was asked for, and nothing else.
+            let is_all = only.first_common(&left_out).is_none();
+            if !is_all || !without(&open, only, limit).is_empty() {
+                return Err(self.unfit(format!(
+                    "is left unfinished by an earlier run, and goes on with {}: leave out \
+                     --only-indexes",
+                    told_indexes(&open)
+                )));
+            }
         }
         let name = self.name().unwrap_or_default();
         let mut note = format!("Job {name} goes on where an earlier run left it");
+        if !left_out.is_empty() && !matches!(self.wanted, Wanted::Only(_)) {
+            note += &format!(
+                ", without {}, as --only-indexes had it: --retry-failed runs the rest when it has \
+                 ended",
+                told_indexes(&left_out)
+            );
+        }
         let mut spec = object(&self.written.object)["spec"].take();
         // Whoever had it before may have suspended it, and nobody else could resume it.
         spec["suspend"] = json!(false);
         let changed = differences("spec", &spec, &old["spec"]);
         if changed.is_empty() {
-            return self.again(old, note).await;
+            return self.again(old, left_out, note).await;
         }
         note += ", with what its manifest says now";
         match self.calls.merge(&self.path(), &json!({"spec": spec})).await {
-            Ok(new) => self.again(new, note).await,
+            Ok(new) => self.again(new, left_out, note).await,
             Err(source) if source.is_invalid() => {
                 // Of what has changed, some may be changed on the way.
                 let told = source.to_string();
@@ -415,14 +433,19 @@ impl<'a> Draft<'a> {
         self.calls.merge(&path, &json!({"status": done})).await.map_err(refused)
     }
 
-    /// One that was there already.
-    async fn again(&self, job: Value, note: String) -> Result<Made, CreationError> {
+    /// One that was there already, with the indexes of it that no run is to run.
+    async fn again(
+        &self,
+        job: Value,
+        preset: IndexSet,
+        note: String,
+    ) -> Result<Made, CreationError> {
         let uid = job["metadata"]["uid"].as_str().unwrap_or_default();
         let pods = self.calls.list(&format!("{JOB_PODS}%3D{uid}")).await;
         let mut earlier_pods: Vec<PodSight> = pods.map_err(|source| self.refused(source))?;
         earlier_pods.retain(|pod| !pod.is_under_way() || pod.begun_containers().next().is_some());
         let note = Some(note);
-        Ok(Made { job: typed(job), preset: IndexSet::new(), note, earlier_pods })
+        Ok(Made { job: typed(job), preset, note, earlier_pods })
     }
 }
 
@@ -467,6 +490,12 @@ fn completed(old: &Value, new: &Job) -> IndexSet {
 /// The indexes of a Job that count as completed, and that no run has completed.
 fn left_out_of(job: &Value) -> Option<&str> {
     job["metadata"]["annotations"][LEFT_OUT].as_str()
+}
+
+/// `index 3`, or `the indexes 3,7-9`.
+fn told_indexes(indexes: &IndexSet) -> String {
+    let what = if indexes.count() == 1 { "index" } else { "the indexes" };
+    format!("{what} {}", words::indexes(indexes))
 }
 
 /// Some indexes without others, all of them below a limit.
