@@ -15,6 +15,7 @@ mod manifests;
 mod needs;
 mod origin;
 mod overrides;
+mod owners;
 mod place;
 mod printer;
 mod room;

@@ -16,6 +16,7 @@ use super::change::{Difference, differences};
 use super::manifests::{Beside, Manifests, Written};
 use super::needs;
 use super::overrides::left_out;
+use super::owners;
 use super::room;
 use crate::calls::{CallError, Calls, JOB_PODS};
 use crate::pod_sight::PodSight;
@@ -34,6 +35,12 @@ const NODE_PATIENCE: Duration = Duration::from_secs(2);
 pub(crate) enum CreationError {
     #[error("{place}: {source}")]
     Refused { place: String, source: CallError },
+    /// It cannot become what the manifest says now.
+    #[error(
+        "{place}: {source}; it is there from an earlier run: give it another name, or begin anew in \
+         another --data-dir"
+    )]
+    Set { place: String, source: CallError },
     #[error("{place}: Job {name} {why}")]
     Unfit { place: String, name: String, why: String },
     /// What the manifests ask for is not here: as it is shown, each with its place.
@@ -54,7 +61,9 @@ impl CreationError {
             CreationError::Refused { source, .. } | CreationError::Namespace { source, .. } => {
                 Ok(source)
             }
-            error @ (CreationError::Unfit { .. } | CreationError::Unmet(_)) => Err(error),
+            error @ (CreationError::Set { .. }
+            | CreationError::Unfit { .. }
+            | CreationError::Unmet(_)) => Err(error),
         }
     }
 
@@ -64,7 +73,9 @@ impl CreationError {
             CreationError::Refused { source, .. } | CreationError::Namespace { source, .. } => {
                 matches!(source, CallError::Refused { code: 400..=499, .. })
             }
-            CreationError::Unfit { .. } | CreationError::Unmet(_) => true,
+            CreationError::Set { .. } | CreationError::Unfit { .. } | CreationError::Unmet(_) => {
+                true
+            }
         }
     }
 }
@@ -138,20 +149,24 @@ async fn make_other(
         }
     };
     let name = object["metadata"]["name"].as_str().unwrap_or_default();
-    let made = match calls.create(&path, object).await {
-        // From an earlier run, or the cluster's own: it is to be what the manifest says.
-        Err(error) if error.is_conflict() => match beside {
-            Beside::ConfigMap | Beside::Secret => {
-                calls.replace(&format!("{path}/{name}"), object).await
-            }
-            Beside::Namespace | Beside::ServiceAccount | Beside::Service => {
-                calls.merge(&format!("{path}/{name}"), object).await
-            }
-        },
-        made => made,
+    let place = || written.place.clone();
+    match calls.create(&path, object).await {
+        Ok(_) => return Ok(()),
+        Err(error) if error.is_conflict() => {}
+        Err(source) => return Err(CreationError::Refused { place: place(), source }),
+    }
+    // From an earlier run, or the cluster's own: it is to be what the manifest says.
+    let path = format!("{path}/{name}");
+    let changed = match beside {
+        Beside::ConfigMap | Beside::Secret => calls.replace(&path, object).await,
+        Beside::Namespace | Beside::ServiceAccount | Beside::Service => {
+            calls.merge(&path, object).await
+        }
     };
-    let refused = |source| CreationError::Refused { place: written.place.clone(), source };
-    made.map(drop).map_err(refused)
+    changed.map(drop).map_err(|source| match source.is_invalid() {
+        true => CreationError::Set { place: place(), source },
+        false => CreationError::Refused { place: place(), source },
+    })
 }
 
 /// Where the Pods are to run.
@@ -182,6 +197,18 @@ pub(crate) async fn check_needs(
             let Some((lack, help)) = need.lack(found.as_ref()) else { continue };
             let message = format!("{need}, {lack}, so that its Pods would wait forever");
             wrong += &origin.error(&[need.field], &message, &help, report);
+        }
+        let missed = owners::missed(calls, job, namespace).await;
+        let missed =
+            missed.map_err(|source| CreationError::Refused { place: place.clone(), source })?;
+        if let Some(owner) = missed {
+            let message = format!(
+                "its owner, the {} {} with this uid, is not there, so that it would be removed at \
+                 once",
+                owner.kind, owner.name
+            );
+            let help = "take that out: here nothing has to own a Job";
+            wrong += &origin.error(&[owners::FIELD.to_owned()], &message, help, report);
         }
         let unmet = here.node.map(|node| room::lacking(job, node)).unwrap_or_default();
         for lacking in unmet.into_iter().chain(room::never(job, here.runtime)) {
