@@ -339,11 +339,11 @@ impl<'a> Draft<'a> {
     /// One that is unfinished, with what its manifest says now.
     async fn go_on(&self, old: Value) -> Result<Made, CreationError> {
         let limit = completions(&self.written.object);
-        let left_out = left_out_of(&old).map(|text| IndexSet::parse_lenient(text, limit));
-        let left_out = left_out.unwrap_or_default();
+        let indexes = |text: Option<&str>| IndexSet::parse_lenient(text.unwrap_or(""), limit);
+        let open = indexes(old["status"]["completedIndexes"].as_str()).complement(limit);
+        // A run that was killed may have made the Job, and not said yet what is done of it.
+        let left_out = without(&indexes(left_out_of(&old)), &open, limit);
         if let Wanted::Only(only) = self.wanted {
-            let text = old["status"]["completedIndexes"].as_str().unwrap_or("");
-            let open = IndexSet::parse_lenient(text, limit).complement(limit);
             // What is left of it is all that was asked for, and nothing else.
             let is_all = only.first_common(&left_out).is_none();
             if !is_all || !without(&open, only, limit).is_empty() {
@@ -604,6 +604,28 @@ mod tests {
         let made = made.expect("it is made");
         assert_ne!(made.job.metadata.uid.as_deref(), old["metadata"]["uid"].as_str());
         assert!(made.note.is_none(), "{:?}", made.note);
+        cluster.shutdown().await.expect("it stops");
+    }
+
+    #[tokio::test]
+    async fn what_is_not_counted_as_completed_is_not_left_out_whatever_was_asked_for() {
+        let (cluster, calls) = cluster().await;
+        let mut job = written(json!({"name": "some"}));
+        let spec = job.object.spec.as_mut().expect("it has one");
+        (spec.completions, spec.completion_mode) = (Some(4), Some("Indexed".to_owned()));
+        let mut half = object(&job.object);
+        half["metadata"]["annotations"] = json!({LEFT_OUT: "0,3"});
+        calls.create(JOBS, &half).await.expect("it is made");
+        let status = |done: &str, count: u32| {
+            let status = json!({"completedIndexes": done, "succeeded": count});
+            (format!("{JOBS}/some/status"), json!({"status": status}))
+        };
+        for (done, count, preset) in [("", 0, ""), ("0", 1, "0"), ("0,1,3", 3, "0,3")] {
+            let (path, status) = status(done, count);
+            calls.merge(&path, &status).await.expect("it is written");
+            let made = make_job(&calls, &job, &Wanted::All).await.expect("it goes on");
+            assert_eq!(made.preset.to_string(), preset, "{done}");
+        }
         cluster.shutdown().await.expect("it stops");
     }
 
