@@ -52,7 +52,7 @@ pub use clock::Clock;
 pub use consoles::{Consoles, Visited};
 pub use descriptors::raise_descriptor_limit;
 pub use gate::{Gate, GateKey};
-pub use logs::{LogOptions, LogRotation, LogStream, LogText, Logs};
+pub use logs::{LogOptions, LogReaders, LogRotation, LogStream, LogText, Logs};
 pub use node::Node;
 pub use options::Options;
 pub use process::{

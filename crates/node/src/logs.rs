@@ -13,6 +13,7 @@ mod line;
 mod parts;
 mod pump;
 mod reader;
+mod readers;
 mod tail;
 mod writer;
 
@@ -31,6 +32,7 @@ use tokio::sync::watch;
 use self::parts::{Parts, Removal};
 pub(crate) use self::pump::{Inlets, Pump};
 use self::reader::Reader;
+pub use self::readers::LogReaders;
 pub(crate) use self::writer::Writer;
 use crate::calls::PodRef;
 use crate::clock::Clock;
@@ -102,8 +104,6 @@ pub struct Logs {
 struct Shared {
     folder: PathBuf,
     rotation: LogRotation,
-    /// Whether somebody will read every log from its beginning.
-    is_read_whole: bool,
     clock: Clock,
     /// The parts of runs that were written or read, by the folders of their Pods.
     parts: Mutex<HashMap<PathBuf, Vec<Arc<Parts>>>>,
@@ -148,19 +148,13 @@ impl Logs {
     /// The logs that a node has left in its folder, to be read while no node uses it.
     pub fn left_in(data: &Path) -> Self {
         let clock = Clock::new(Timestamp::now);
-        Self::new(data.join(FOLDER), LogRotation::default(), false, clock)
+        Self::new(data.join(FOLDER), LogRotation::default(), clock)
     }
 
-    /// Logs in this folder. `is_read_whole` says that somebody will read each from its beginning: it is
-    /// waited for as if it had come already.
-    pub(crate) fn new(
-        folder: PathBuf,
-        rotation: LogRotation,
-        is_read_whole: bool,
-        clock: Clock,
-    ) -> Self {
+    /// Logs in this folder.
+    pub(crate) fn new(folder: PathBuf, rotation: LogRotation, clock: Clock) -> Self {
         let (parts, live) = (Mutex::default(), Mutex::default());
-        let shared = Shared { folder, rotation, is_read_whole, clock, parts, live };
+        let shared = Shared { folder, rotation, clock, parts, live };
         Logs { shared: Arc::new(shared) }
     }
 
@@ -221,13 +215,20 @@ impl Logs {
         runs.max().map_or(String::new(), |run| tail::excerpt(&folder, run))
     }
 
-    /// A new run of a container: where its output goes. Its last run but one is forgotten. This
-    /// blocks.
-    pub(crate) fn begin(&self, pod: &PodRef, container: &str, run: u32) -> Writer {
+    /// A new run of a container: where its output goes. `is_awaited` says that somebody will read it
+    /// from its beginning, who is waited for as if he had come already. Its last run but one is
+    /// forgotten. This blocks.
+    pub(crate) fn begin(
+        &self,
+        pod: &PodRef,
+        container: &str,
+        run: u32,
+        is_awaited: bool,
+    ) -> Writer {
         let of_pod = self.folder_of(pod);
         let folder = of_pod.join(container);
-        let Shared { rotation, is_read_whole, .. } = *self.shared;
-        let parts = Parts::begin(folder.clone(), run, rotation, is_read_whole);
+        let rotation = self.shared.rotation;
+        let parts = Parts::begin(folder.clone(), run, rotation, is_awaited);
         let mut known = self.parts();
         let of_pod = known.entry(of_pod).or_default();
         let is_old = |it: &mut Arc<Parts>| it.folder == folder && it.run + 2 <= run;

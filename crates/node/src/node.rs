@@ -62,7 +62,7 @@ impl Node {
     pub fn start(client: Client, runtime: Arc<dyn Runtime>, options: Options) -> Self {
         let calls = Calls::new(client);
         let (folder, clock) = (options.data.join(logs::FOLDER), options.clock.clone());
-        let logs = Logs::new(folder, options.logs, options.logs_are_read, clock);
+        let logs = Logs::new(folder, options.logs, clock);
         let consoles = Consoles::default();
         let own_user = rustix::process::getuid().as_raw();
         let shared = Arc::new(Shared {

@@ -8,7 +8,7 @@ use crate::address::AddressRange;
 use crate::backoff::BackoffOptions;
 use crate::clock::Clock;
 use crate::gate::Gate;
-use crate::logs::LogRotation;
+use crate::logs::{LogReaders, LogRotation};
 #[cfg(target_os = "linux")]
 use crate::machine::memory_bytes;
 
@@ -34,8 +34,9 @@ pub struct Options {
     pub backoff: BackoffOptions,
     /// How much output is kept.
     pub logs: LogRotation,
-    /// Whether somebody reads every log from its beginning, so that nothing of it goes before that.
-    pub logs_are_read: bool,
+    /// Of which Pods somebody reads every log from its beginning, so that nothing of it goes before
+    /// that.
+    pub log_readers: LogReaders,
     /// Of how many Pods that were removed before they had ended, and have not succeeded, the logs
     /// stay until the next start, for whoever wants to know then what went wrong: the latest. The
     /// logs of all others go with them.
@@ -77,7 +78,7 @@ impl Options {
             host_address: Ipv4Addr::LOCALHOST,
             backoff: BackoffOptions::default(),
             logs: LogRotation::default(),
-            logs_are_read: false,
+            log_readers: LogReaders::default(),
             stopped_logs: 0,
             status_delay: Duration::from_millis(30),
             // A kubelet takes a minute or more. A thousand Pods make 33 looks a second of this.

@@ -8,9 +8,17 @@ use crate::manifest_yaml;
 use crate::run_args::ObjectFormat;
 use crate::stdout::write;
 
-/// Prints Jobs as they are; in JSON as a List if they are one.
-pub(crate) fn print_objects(jobs: &[Value], is_list: bool, format: ObjectFormat) -> io::Result<()> {
-    let text = match (format, jobs) {
+/// Prints Jobs, in JSON as a List if they are one: as they are, but as with kubectl for who owns
+/// which fields, which is more than all the rest.
+pub(crate) fn print_objects(
+    mut jobs: Vec<Value>,
+    is_list: bool,
+    format: ObjectFormat,
+) -> io::Result<()> {
+    for metadata in jobs.iter_mut().filter_map(|job| job["metadata"].as_object_mut()) {
+        metadata.remove("managedFields");
+    }
+    let text = match (format, &*jobs) {
         (ObjectFormat::Json, [job]) if !is_list => format!("{job:#}\n"),
         (ObjectFormat::Json, jobs) => {
             format!("{:#}\n", json!({"apiVersion": "v1", "kind": "List", "items": jobs}))

@@ -15,6 +15,7 @@ mod manifests;
 mod needs;
 mod origin;
 mod overrides;
+mod owners;
 mod place;
 mod printer;
 mod room;
@@ -29,14 +30,14 @@ use std::future::pending;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use k8s_openapi::api::batch::v1::Job;
 use serde_json::Value;
 use stint_api::index_set::IndexSet;
 use stint_local::{Cluster, Gate, GateKey, Identity, Options, StartError, TaskFailure};
-use stint_node::{Logs, Runtime, RuntimeError};
+use stint_node::{LogReaders, Logs, Runtime, RuntimeError};
 use stint_store::StoreError;
 use thiserror::Error;
 use tokio::sync::mpsc::{Receiver, channel};
@@ -240,9 +241,10 @@ async fn run_here(
     let screen = Screen::start().map_err(RunError::Runtime)?;
     let place = Place::choose(args.data_dir.as_deref())?;
     ending.remove(place.temporary_path());
-    let (cluster, key, runtime) = start(args, manifests, &place, &screen).await?;
+    let own_jobs = OwnJobs::default();
+    let (cluster, key, runtime) = start(args, manifests, &place, &screen, &own_jobs).await?;
     let calls = Calls::new(cluster.client(Identity::admin()));
-    let machine = Machine { runtime, opened_at: cluster.opened_at() };
+    let machine = Machine { runtime, opened_at: cluster.opened_at(), own_jobs };
     let stopped = async |signals: &mut Signals| {
         tokio::select! {
             () = signals.next() => Stop::Interrupted,
@@ -326,13 +328,16 @@ async fn start(
     manifests: &Manifests,
     place: &Place,
     screen: &Screen,
+    own_jobs: &OwnJobs,
 ) -> Result<(Cluster, GateKey, Arc<dyn Runtime>), RunError> {
     let folder = || place.folder().to_owned();
     let pods = args.pods.start(NODE, &place.pods()).await;
     let (mut node, notes) = pods.map_err(|source| RunError::Node { folder: folder(), source })?;
     // The Pods of a Job that comes to a bad end are stopped and removed: as many as run at once.
     node.options.stopped_logs = node.options.max_pods as usize;
-    node.options.logs_are_read = args.logs;
+    if args.logs {
+        node.options.log_readers = own_jobs.readers();
+    }
     if !args.quiet {
         for note in unheld::notes(manifests, &notes) {
             screen.say(format!("note: {note}\n"));
@@ -385,6 +390,29 @@ struct Machine {
     runtime: Arc<dyn Runtime>,
     /// The revision that the cluster began with.
     opened_at: u64,
+    own_jobs: OwnJobs,
+}
+
+/// The uids of the Jobs of a run, once they are known, which is before any Pod begins. In a data
+/// folder there may be others.
+#[derive(Clone, Debug, Default)]
+struct OwnJobs(Arc<OnceLock<HashSet<String>>>);
+
+impl OwnJobs {
+    /// Those whose output is shown: nobody comes to read that of others.
+    fn readers(&self) -> LogReaders {
+        let jobs = self.0.clone();
+        LogReaders::of(move |pod| {
+            let owners = pod.metadata.owner_references.iter().flatten();
+            let mut uids = owners.filter(|it| it.controller == Some(true)).map(|it| &it.uid);
+            jobs.get().is_some_and(|jobs| uids.any(|uid| jobs.contains(uid)))
+        })
+    }
+
+    fn set(&self, progress: &Progress) {
+        let uids = progress.jobs().iter().filter_map(|job| job.job.metadata.uid.clone());
+        self.0.set(uids.collect()).expect("a run begins once");
+    }
 }
 
 /// A run under way.
@@ -438,6 +466,7 @@ impl Run {
             ended.for_each(|pod| progress.observe_earlier_pod(pod));
             earlier_pods.extend(made.earlier_pods);
         }
+        machine.own_jobs.set(&progress);
         let (sender, seen) = channel(MAX_WAITING_NEWS);
         tokio::spawn(watch_jobs(calls.client().clone(), JOBS, sender.clone()));
         tokio::spawn(watch_pods(calls.client().clone(), JOB_PODS, sender));
@@ -664,24 +693,26 @@ impl Run {
         }
         let folder = place.folder().to_owned();
         let logs = place.leave(is_kept, args.keep);
+        // Of several Jobs, those that were asked for.
+        let left = || open_indexes(jobs).or_else(|| args.only_indexes.clone());
         let next = match stop {
             _ if has_failed && has_no_indexes(jobs) => Next::Anew,
-            _ if has_failed => Next::Retry(open_indexes(jobs)),
-            Stop::TimedOut => Next::GoOn { left: open_indexes(jobs), is_late: true },
-            Stop::Interrupted => Next::GoOn { left: open_indexes(jobs), is_late: false },
+            _ if has_failed && args.only_indexes.is_some() => Next::RetrySome(left()),
+            _ if has_failed => Next::Retry(left()),
+            Stop::TimedOut => Next::GoOn { left: left(), is_late: true },
+            Stop::Interrupted => Next::GoOn { left: left(), is_late: false },
             Stop::Ended | Stop::Failed(_) | Stop::Refused(_) => Next::Nothing,
         };
         // The name of the program, and that of the command.
-        let mut again = again::arguments(std::env::args_os().skip(2));
-        if args.files.iter().any(|file| input::is_stdin(file)) {
-            again += ", with the manifest on standard input,";
-        }
-        say(&summary::advice(&logs, &next, &again));
+        let again = again::arguments(std::env::args_os().skip(2));
+        let is_stdin = args.files.iter().any(|file| input::is_stdin(file));
+        say(&summary::advice(&logs, &next, &again, is_stdin));
         let printed = args.output.map_or(Ok(()), |format| {
             let value =
                 |job: &Job| serde_json::to_value(job).expect("Kubernetes types serialise to JSON");
             let jobs: Vec<Value> = jobs.iter().map(|job| value(&job.job)).collect();
-            print_objects(&jobs, jobs.len() != 1, format)
+            let is_list = jobs.len() != 1;
+            print_objects(jobs, is_list, format)
         });
         match (stop, printed) {
             (Stop::Failed(failure), _) => Err(RunError::Failed(failure)),

@@ -22,15 +22,13 @@ use thiserror::Error;
 
 use self::page::{MAX_PODS, Page};
 use self::shortage::missing;
-use self::state::State;
+use self::state::{State, at_rest};
 use self::table::{Row, Table};
 use self::warning::latest_warning;
 use self::watch::{WatchError, Watched, watch};
 use crate::calls::{CallError, Calls, JOBS};
 use crate::color::Painter;
-use crate::job_lookup::{
-    Found, LookupError, bare_name, find_job, job_watch_path, jobs_path, pods_of,
-};
+use crate::job_lookup::{LookupError, bare_name, find_job, job_watch_path, jobs_path, pods_of};
 use crate::job_text::Tail;
 use crate::objects::print_objects;
 use crate::pod_sight::PodSight;
@@ -131,7 +129,7 @@ async fn show_job(
     let namespace = &reached.namespace;
     let mut found = find_job(calls, namespace, name).await?;
     if let Some(format) = args.output {
-        return Ok(print_objects(&[found.object], false, format)?);
+        return Ok(print_objects(vec![found.object], false, format)?);
     }
     if args.watch && reached.is_alive() {
         let path = job_watch_path(namespace, name);
@@ -146,7 +144,7 @@ async fn show_job(
         write("\n")?;
         found = find_job(calls, namespace, name).await?;
     }
-    let Found { job, .. } = found;
+    let job = if reached.is_alive() { found.job } else { at_rest(found.job) };
     let mut pods = pods_of(calls, &job).await?;
     let silent = pods.iter_mut().filter(|pod| pod.is_starting() && pod.why_waiting().is_none());
     for pod in silent.take(MAX_PODS) {
@@ -187,10 +185,14 @@ async fn show_jobs(
             object["apiVersion"] = "batch/v1".into();
             object["kind"] = "Job".into();
         }
-        return Ok(print_objects(&objects, true, format)?);
+        return Ok(print_objects(objects, true, format)?);
     }
     let jobs: Vec<Job> =
         objects.iter().filter_map(|object| Job::deserialize(object).ok()).collect();
+    let jobs = match reached.is_alive() {
+        true => jobs,
+        false => jobs.into_iter().map(at_rest).collect(),
+    };
     let mut table = Table::new(args.all_namespaces, painter);
     if args.watch && reached.is_alive() {
         watch(reached.client.clone(), path, &jobs, None, &mut table).await?;

@@ -26,7 +26,7 @@ fn pod() -> Pod {
 
 fn logs(folder: &Path, rotation: LogRotation) -> Logs {
     let now = || Timestamp::from_second(1_800_000_000).expect("a time");
-    Logs::new(folder.to_path_buf(), rotation, false, Clock::new(now))
+    Logs::new(folder.to_path_buf(), rotation, Clock::new(now))
 }
 
 fn of_main() -> LogOptions {
@@ -47,7 +47,7 @@ fn pipes() -> (Stdio, Inlets) {
 /// A container that writes this to its outputs and ends.
 async fn write(logs: &Logs, run: u32, stdout: &str, stderr: &str) {
     let (output, inlets) = pipes();
-    let writer = logs.begin(&PodRef::of(&pod()), "main", run);
+    let writer = logs.begin(&PodRef::of(&pod()), "main", run, false);
     let pump = Pump::start(inlets, writer, logs.clock().clone());
     let put = |fd: OwnedFd, text: &str| {
         let (mut file, text) = (fs::File::from(fd), text.to_owned());
@@ -159,7 +159,7 @@ async fn a_reader_follows_across_parts_and_misses_nothing_that_is_kept() {
     let logs = logs(folder.path(), rotation);
     let text: String = (0..20_000).map(|i| format!("line {i}\n")).collect();
     let (output, inlets) = pipes();
-    let writer = logs.begin(&PodRef::of(&pod()), "main", 0);
+    let writer = logs.begin(&PodRef::of(&pod()), "main", 0, false);
     let pump = Pump::start(inlets, writer, logs.clock().clone());
     let follow = LogOptions { follow: true, ..of_main() };
     let reading = logs.open(&pod(), &follow).expect("it runs").collect::<Vec<Bytes>>();
@@ -188,7 +188,7 @@ async fn output_without_end_takes_the_room_of_its_parts_and_leaves_others_theirs
     let rotation = LogRotation { part_bytes: 1 << 20, parts: 3 };
     let logs = logs(folder.path(), rotation);
     let (output, inlets) = pipes();
-    let writer = logs.begin(&PodRef::of(&pod()), "loud", 0);
+    let writer = logs.begin(&PodRef::of(&pod()), "loud", 0, false);
     let pump = Pump::start(inlets, writer, logs.clock().clone());
     let loud = tokio::task::spawn_blocking(move || {
         let mut file = fs::File::from(output.stdout);
@@ -214,7 +214,7 @@ async fn output_without_end_takes_the_room_of_its_parts_and_leaves_others_theirs
 fn held(logs: &Logs, container: &str, text: &str) -> (Pump, Stdio) {
     let (output, inlets) = pipes();
     rustix::io::write(&output.stdout, text.as_bytes()).expect("there is room for it");
-    let writer = logs.begin(&PodRef::of(&pod()), container, 0);
+    let writer = logs.begin(&PodRef::of(&pod()), container, 0, false);
     let pump = Pump::start(inlets, writer, logs.clock().clone());
     (pump, output)
 }
@@ -251,7 +251,7 @@ async fn who_is_attached_hears_what_is_written_from_then_on() {
     let folder = tempfile::tempdir().expect("a folder");
     let logs = logs(folder.path(), LogRotation::default());
     let (stdio, inlets, console) = Console::open(&Default::default(), None).expect("pipes");
-    let writer = logs.begin(&PodRef::of(&pod()), "main", 0);
+    let writer = logs.begin(&PodRef::of(&pod()), "main", 0, false);
     let errors = console.attach(Wanted { stderr: true, ..Wanted::default() }).expect("attached");
     let all = Wanted { stdin: true, stdout: true, stderr: true, terminal: false };
     let all = console.attach(all).expect("attached");
@@ -279,7 +279,7 @@ async fn who_is_attached_and_does_not_read_stops_the_container_but_not_its_end()
     let folder = tempfile::tempdir().expect("a folder");
     let logs = logs(folder.path(), LogRotation::default());
     let (stdio, inlets, console) = Console::open(&Default::default(), None).expect("pipes");
-    let writer = logs.begin(&PodRef::of(&pod()), "main", 0);
+    let writer = logs.begin(&PodRef::of(&pod()), "main", 0, false);
     let session = console.attach(Wanted { stdout: true, ..Wanted::default() }).expect("attached");
     let pump = Pump::start(inlets, writer, logs.clock().clone());
     rustix::io::ioctl_fionbio(&stdio.stdout, true).expect("a pipe");
@@ -315,8 +315,13 @@ fn numbered(lines: usize) -> String {
 
 /// A container that has begun, and its pump.
 fn begun(logs: &Logs, run: u32) -> (Stdio, Pump) {
+    begun_for(logs, run, false)
+}
+
+/// The same, with a reader who is to come.
+fn begun_for(logs: &Logs, run: u32, is_awaited: bool) -> (Stdio, Pump) {
     let (output, inlets) = pipes();
-    let writer = logs.begin(&PodRef::of(&pod()), "main", run);
+    let writer = logs.begin(&PodRef::of(&pod()), "main", run, is_awaited);
     (output, Pump::start(inlets, writer, logs.clock().clone()))
 }
 
@@ -409,11 +414,10 @@ async fn what_is_removed_is_read_to_its_end_and_then_gone() {
 #[tokio::test]
 async fn a_reader_who_is_awaited_may_come_late() {
     let folder = tempfile::tempdir().expect("a folder");
-    let clock = Clock::new(|| Timestamp::from_second(1_800_000_000).expect("a time"));
-    let logs = Logs::new(folder.path().to_path_buf(), SMALL, true, clock);
+    let logs = logs(folder.path(), SMALL);
     let text = numbered(5_000);
-    end(begun(&logs, 0), &text).await;
-    end(begun(&logs, 1), "another\n").await;
+    end(begun_for(&logs, 0, true), &text).await;
+    end(begun_for(&logs, 1, true), "another\n").await;
     let tail = LogOptions { tail_lines: Some(1), previous: true, ..of_main() };
     assert_eq!(self::read(&logs, tail).await, "line 00000000000000004999\n");
     let whole = LogOptions { previous: true, ..of_main() };

@@ -442,7 +442,9 @@ impl Start {
                 let why = format!("cannot create {}: {}", begun.display(), explained(&error));
                 NotStarted::Later { reason: "CreateContainerError", message: why }
             })?;
-            Ok((spec, this.shared.logs.begin(&this.target, &this.container.name, this.run)))
+            let Start { shared, target, container, run, .. } = &this;
+            let is_awaited = shared.options.log_readers.expect(&this.pod);
+            Ok((spec, shared.logs.begin(target, &container.name, *run, is_awaited)))
         });
         describing.await.expect("describing does not panic")
     }

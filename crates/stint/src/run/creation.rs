@@ -16,11 +16,13 @@ use super::change::{Difference, differences};
 use super::manifests::{Beside, Manifests, Written};
 use super::needs;
 use super::overrides::left_out;
+use super::owners;
 use super::room;
 use crate::calls::{CallError, Calls, JOB_PODS};
 use crate::pod_sight::PodSight;
 use crate::progress::{completions, is_indexed};
 use crate::report::Report;
+use crate::words;
 
 /// How often it is looked whether an old Job is gone.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
@@ -33,6 +35,12 @@ const NODE_PATIENCE: Duration = Duration::from_secs(2);
 pub(crate) enum CreationError {
     #[error("{place}: {source}")]
     Refused { place: String, source: CallError },
+    /// It cannot become what the manifest says now.
+    #[error(
+        "{place}: {source}; it is there from an earlier run: give it another name, or begin anew in \
+         another --data-dir"
+    )]
+    Set { place: String, source: CallError },
     #[error("{place}: Job {name} {why}")]
     Unfit { place: String, name: String, why: String },
     /// What the manifests ask for is not here: as it is shown, each with its place.
@@ -53,7 +61,9 @@ impl CreationError {
             CreationError::Refused { source, .. } | CreationError::Namespace { source, .. } => {
                 Ok(source)
             }
-            error @ (CreationError::Unfit { .. } | CreationError::Unmet(_)) => Err(error),
+            error @ (CreationError::Set { .. }
+            | CreationError::Unfit { .. }
+            | CreationError::Unmet(_)) => Err(error),
         }
     }
 
@@ -63,7 +73,9 @@ impl CreationError {
             CreationError::Refused { source, .. } | CreationError::Namespace { source, .. } => {
                 matches!(source, CallError::Refused { code: 400..=499, .. })
             }
-            CreationError::Unfit { .. } | CreationError::Unmet(_) => true,
+            CreationError::Set { .. } | CreationError::Unfit { .. } | CreationError::Unmet(_) => {
+                true
+            }
         }
     }
 }
@@ -137,20 +149,24 @@ async fn make_other(
         }
     };
     let name = object["metadata"]["name"].as_str().unwrap_or_default();
-    let made = match calls.create(&path, object).await {
-        // From an earlier run, or the cluster's own: it is to be what the manifest says.
-        Err(error) if error.is_conflict() => match beside {
-            Beside::ConfigMap | Beside::Secret => {
-                calls.replace(&format!("{path}/{name}"), object).await
-            }
-            Beside::Namespace | Beside::ServiceAccount | Beside::Service => {
-                calls.merge(&format!("{path}/{name}"), object).await
-            }
-        },
-        made => made,
+    let place = || written.place.clone();
+    match calls.create(&path, object).await {
+        Ok(_) => return Ok(()),
+        Err(error) if error.is_conflict() => {}
+        Err(source) => return Err(CreationError::Refused { place: place(), source }),
+    }
+    // From an earlier run, or the cluster's own: it is to be what the manifest says.
+    let path = format!("{path}/{name}");
+    let changed = match beside {
+        Beside::ConfigMap | Beside::Secret => calls.replace(&path, object).await,
+        Beside::Namespace | Beside::ServiceAccount | Beside::Service => {
+            calls.merge(&path, object).await
+        }
     };
-    let refused = |source| CreationError::Refused { place: written.place.clone(), source };
-    made.map(drop).map_err(refused)
+    changed.map(drop).map_err(|source| match source.is_invalid() {
+        true => CreationError::Set { place: place(), source },
+        false => CreationError::Refused { place: place(), source },
+    })
 }
 
 /// Where the Pods are to run.
@@ -181,6 +197,18 @@ pub(crate) async fn check_needs(
             let Some((lack, help)) = need.lack(found.as_ref()) else { continue };
             let message = format!("{need}, {lack}, so that its Pods would wait forever");
             wrong += &origin.error(&[need.field], &message, &help, report);
+        }
+        let missed = owners::missed(calls, job, namespace).await;
+        let missed =
+            missed.map_err(|source| CreationError::Refused { place: place.clone(), source })?;
+        if let Some(owner) = missed {
+            let message = format!(
+                "its owner, the {} {} with this uid, is not there, so that it would be removed at \
+                 once",
+                owner.kind, owner.name
+            );
+            let help = "take that out: here nothing has to own a Job";
+            wrong += &origin.error(&[owners::FIELD.to_owned()], &message, help, report);
         }
         let unmet = here.node.map(|node| room::lacking(job, node)).unwrap_or_default();
         for lacking in unmet.into_iter().chain(room::never(job, here.runtime)) {
@@ -228,7 +256,7 @@ pub(crate) async fn make_job(
             return draft.go_on(old).await;
         }
         if let Some(note) = draft.has_nothing_to_do(&old) {
-            return draft.again(old, note).await;
+            return draft.again(old, IndexSet::new(), note).await;
         }
         note = draft.note_of_all(&old);
         draft.clear_away(&old).await?;
@@ -310,24 +338,41 @@ impl<'a> Draft<'a> {
 
     /// One that is unfinished, with what its manifest says now.
     async fn go_on(&self, old: Value) -> Result<Made, CreationError> {
-        if matches!(self.wanted, Wanted::Only(_)) {
-            return Err(self.unfit(
-                "is left unfinished by an earlier run, and goes on with all its indexes: leave out \
-                 --only-indexes",
-            ));
+        let limit = completions(&self.written.object);
+        let indexes = |text: Option<&str>| IndexSet::parse_lenient(text.unwrap_or(""), limit);
+        let open = indexes(old["status"]["completedIndexes"].as_str()).complement(limit);
+        // A run that was killed may have made the Job, and not said yet what is done of it.
+        let left_out = without(&indexes(left_out_of(&old)), &open, limit);
+        if let Wanted::Only(only) = self.wanted {
+            // What is left of it is all that was asked for, and nothing else.
+            let is_all = only.first_common(&left_out).is_none();
+            if !is_all || !without(&open, only, limit).is_empty() {
+                return Err(self.unfit(format!(
+                    "is left unfinished by an earlier run, and goes on with {}: leave out \
+                     --only-indexes",
+                    told_indexes(&open)
+                )));
+            }
         }
         let name = self.name().unwrap_or_default();
         let mut note = format!("Job {name} goes on where an earlier run left it");
+        if !left_out.is_empty() && !matches!(self.wanted, Wanted::Only(_)) {
+            note += &format!(
+                ", without {}, as --only-indexes had it: --retry-failed runs the rest when it has \
+                 ended",
+                told_indexes(&left_out)
+            );
+        }
         let mut spec = object(&self.written.object)["spec"].take();
         // Whoever had it before may have suspended it, and nobody else could resume it.
         spec["suspend"] = json!(false);
         let changed = differences("spec", &spec, &old["spec"]);
         if changed.is_empty() {
-            return self.again(old, note).await;
+            return self.again(old, left_out, note).await;
         }
         note += ", with what its manifest says now";
         match self.calls.merge(&self.path(), &json!({"spec": spec})).await {
-            Ok(new) => self.again(new, note).await,
+            Ok(new) => self.again(new, left_out, note).await,
             Err(source) if source.is_invalid() => {
                 // Of what has changed, some may be changed on the way.
                 let told = source.to_string();
@@ -415,14 +460,19 @@ impl<'a> Draft<'a> {
         self.calls.merge(&path, &json!({"status": done})).await.map_err(refused)
     }
 
-    /// One that was there already.
-    async fn again(&self, job: Value, note: String) -> Result<Made, CreationError> {
+    /// One that was there already, with the indexes of it that no run is to run.
+    async fn again(
+        &self,
+        job: Value,
+        preset: IndexSet,
+        note: String,
+    ) -> Result<Made, CreationError> {
         let uid = job["metadata"]["uid"].as_str().unwrap_or_default();
         let pods = self.calls.list(&format!("{JOB_PODS}%3D{uid}")).await;
         let mut earlier_pods: Vec<PodSight> = pods.map_err(|source| self.refused(source))?;
         earlier_pods.retain(|pod| !pod.is_under_way() || pod.begun_containers().next().is_some());
         let note = Some(note);
-        Ok(Made { job: typed(job), preset: IndexSet::new(), note, earlier_pods })
+        Ok(Made { job: typed(job), preset, note, earlier_pods })
     }
 }
 
@@ -467,6 +517,12 @@ fn completed(old: &Value, new: &Job) -> IndexSet {
 /// The indexes of a Job that count as completed, and that no run has completed.
 fn left_out_of(job: &Value) -> Option<&str> {
     job["metadata"]["annotations"][LEFT_OUT].as_str()
+}
+
+/// `index 3`, or `the indexes 3,7-9`.
+fn told_indexes(indexes: &IndexSet) -> String {
+    let what = if indexes.count() == 1 { "index" } else { "the indexes" };
+    format!("{what} {}", words::indexes(indexes))
 }
 
 /// Some indexes without others, all of them below a limit.
@@ -548,6 +604,28 @@ mod tests {
         let made = made.expect("it is made");
         assert_ne!(made.job.metadata.uid.as_deref(), old["metadata"]["uid"].as_str());
         assert!(made.note.is_none(), "{:?}", made.note);
+        cluster.shutdown().await.expect("it stops");
+    }
+
+    #[tokio::test]
+    async fn what_is_not_counted_as_completed_is_not_left_out_whatever_was_asked_for() {
+        let (cluster, calls) = cluster().await;
+        let mut job = written(json!({"name": "some"}));
+        let spec = job.object.spec.as_mut().expect("it has one");
+        (spec.completions, spec.completion_mode) = (Some(4), Some("Indexed".to_owned()));
+        let mut half = object(&job.object);
+        half["metadata"]["annotations"] = json!({LEFT_OUT: "0,3"});
+        calls.create(JOBS, &half).await.expect("it is made");
+        let status = |done: &str, count: u32| {
+            let status = json!({"completedIndexes": done, "succeeded": count});
+            (format!("{JOBS}/some/status"), json!({"status": status}))
+        };
+        for (done, count, preset) in [("", 0, ""), ("0", 1, "0"), ("0,1,3", 3, "0,3")] {
+            let (path, status) = status(done, count);
+            calls.merge(&path, &status).await.expect("it is written");
+            let made = make_job(&calls, &job, &Wanted::All).await.expect("it goes on");
+            assert_eq!(made.preset.to_string(), preset, "{done}");
+        }
         cluster.shutdown().await.expect("it stops");
     }
 

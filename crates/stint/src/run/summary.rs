@@ -77,6 +77,8 @@ pub(crate) enum Next {
     Nothing,
     /// Run what failed again: these indexes, if they are known.
     Retry(Option<IndexSet>),
+    /// The same of a run of some indexes: the others are not wanted now either.
+    RetrySome(Option<IndexSet>),
     /// Run all of it again: there are no indexes to choose from.
     Anew,
     /// Go on with what was stopped: these indexes, if they are known; `is_late` if its time was up.
@@ -87,8 +89,8 @@ pub(crate) enum Next {
 }
 
 /// Where the logs are and what to do next, if there is anything to do; `again` is what followed
-/// `stint run`.
-pub(crate) fn advice(logs: &Logs, next: &Next, again: &str) -> String {
+/// `stint run`, and `is_stdin` whether it reads a manifest there.
+pub(crate) fn advice(logs: &Logs, next: &Next, again: &str, is_stdin: bool) -> String {
     let mut text = String::new();
     match logs {
         Logs::Gone => {}
@@ -98,29 +100,35 @@ pub(crate) fn advice(logs: &Logs, next: &Next, again: &str) -> String {
         }
         Logs::Data { logs, .. } => text += &format!("logs: {}\n", logs.display()),
     }
+    let input = if is_stdin { "      with the manifest on standard input again\n" } else { "" };
     match (next, logs) {
         (Next::Nothing, _) => {}
         (Next::Anew, _) => {
-            text += &format!("next: mend what failed, then stint run {again}\n");
+            text += &format!("next: mend what failed, then stint run {again}\n{input}");
         }
         (Next::Retry(indexes), Logs::Gone | Logs::Kept { .. }) => {
             let only = only(indexes.as_ref());
-            text += &format!("next: mend what failed, then stint run {only}{again}\n");
+            text += &format!("next: mend what failed, then stint run {only}{again}\n{input}");
             if indexes.is_some() {
                 text += "      after a run with --data-dir DIR, --retry-failed runs what failed\n";
             }
         }
+        (Next::RetrySome(indexes), _) => {
+            let only = only(indexes.as_ref());
+            text += &format!("next: mend what failed, then stint run {only}{again}\n{input}");
+        }
         (Next::Retry(_), Logs::Data { .. }) => {
-            text += &format!("next: mend what failed, then stint run --retry-failed {again}\n");
+            text +=
+                &format!("next: mend what failed, then stint run --retry-failed {again}\n{input}");
         }
         (Next::GoOn { is_late, .. }, Logs::Data { .. }) => {
             let more = more_time(*is_late);
-            text += &format!("next: stint run {again} goes on from here{more}\n");
+            text += &format!("next: stint run {again} goes on from here{more}\n{input}");
         }
         (Next::GoOn { left, is_late }, Logs::Gone | Logs::Kept { .. }) => {
             let (only, more) = (only(left.as_ref()), more_time(*is_late));
             let what = if only.is_empty() { "begins anew" } else { "runs what is left" };
-            text += &format!("next: stint run {only}{again} {what}{more}\n");
+            text += &format!("next: stint run {only}{again} {what}{more}\n{input}");
             text += "      a run with --data-dir DIR can be stopped, and goes on from there\n";
         }
     }
@@ -189,42 +197,52 @@ work: Failed after 0.00s: FailedIndexes: Job has failed indexes
 
     #[test]
     fn advice_is_given_only_where_there_is_something_to_do() {
-        assert_eq!(advice(&Logs::Gone, &Next::Nothing, "a.yaml"), "");
+        assert_eq!(advice(&Logs::Gone, &Next::Nothing, "a.yaml", false), "");
         let data = Logs::Data { folder: "d".into(), logs: "d/node/logs".into() };
         let again = "--data-dir d a.yaml";
-        let text = advice(&data, &Next::Retry(None), again);
+        let text = advice(&data, &Next::Retry(None), again, false);
         assert!(text.contains("stint run --retry-failed --data-dir d a.yaml\n"), "{text}");
         let stopped = |left: Option<&str>, is_late| {
             let left = left.map(|text| IndexSet::parse_strict(text, 10).expect("it is a list"));
             Next::GoOn { left, is_late }
         };
-        let text = advice(&data, &stopped(Some("1"), false), again);
+        let text = advice(&data, &stopped(Some("1"), false), again, false);
         assert!(
             text.ends_with("next: stint run --data-dir d a.yaml goes on from here\n"),
             "{text}"
         );
-        let text = advice(&Logs::Gone, &stopped(Some("4-9"), true), "a.yaml");
+        let text = advice(&Logs::Gone, &stopped(Some("4-9"), true), "a.yaml", false);
         assert_eq!(
             text,
             "next: stint run --only-indexes 4-9 a.yaml runs what is left; give it a longer --timeout\n      \
              a run with --data-dir DIR can be stopped, and goes on from there\n"
         );
-        let text = advice(&Logs::Gone, &stopped(None, false), "a.yaml");
+        let text = advice(&Logs::Gone, &stopped(None, false), "a.yaml", false);
         assert!(text.starts_with("next: stint run a.yaml begins anew\n"), "{text}");
         let kept = Logs::Kept { folder: "/tmp/x".into(), logs: "/tmp/x/logs".into() };
-        assert!(advice(&kept, &Next::Retry(None), "a.yaml").contains("rm -r /tmp/x\n"));
+        assert!(advice(&kept, &Next::Retry(None), "a.yaml", false).contains("rm -r /tmp/x\n"));
         let spaced = Logs::Kept { folder: "/tmp/my x".into(), logs: "/tmp/my x/logs".into() };
-        let text = advice(&spaced, &Next::Anew, "a.yaml");
+        let text = advice(&spaced, &Next::Anew, "a.yaml", false);
         assert!(
             text.contains("rm -r '/tmp/my x'\nnext: mend what failed, then stint run a.yaml\n")
         );
-        let text = advice(&data, &Next::Anew, again);
+        let text = advice(&data, &Next::Anew, again, false);
         assert!(text.contains("then stint run --data-dir d a.yaml\n"), "{text}");
         let some = IndexSet::parse_strict("3,7-9", 10).expect("it is a list");
-        let text = advice(&kept, &Next::Retry(Some(some)), "a.yaml");
+        let text = advice(&kept, &Next::Retry(Some(some)), "a.yaml", false);
         assert!(text.contains("stint run --only-indexes 3,7-9 a.yaml\n"), "{text}");
+        let some = IndexSet::parse_strict("3", 10).expect("it is a list");
+        let text = advice(&data, &Next::RetrySome(Some(some)), "--data-dir d -", true);
+        assert!(
+            text.ends_with(
+                "then stint run --only-indexes 3 --data-dir d -\n      \
+                 with the manifest on standard input again\n"
+            ),
+            "{text}"
+        );
+        assert!(!advice(&data, &Next::Nothing, "-", true).contains("standard input"));
         let odd: IndexSet = (0..500).map(|index| index * 2).collect();
-        let text = advice(&kept, &Next::Retry(Some(odd)), "a.yaml");
+        let text = advice(&kept, &Next::Retry(Some(odd)), "a.yaml", false);
         assert!(text.contains("then stint run a.yaml\n"), "{text}");
     }
 }

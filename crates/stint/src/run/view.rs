@@ -11,8 +11,17 @@ use crate::printable::{MAX_MESSAGE_CHARS, printable, printable_ends};
 use crate::progress::{Change, Progress};
 use crate::words::{self, Counts};
 
-/// Most Jobs with a bar of their own: what fits on a small terminal.
+/// Most Jobs with a bar of their own: what fits on a usual terminal.
 const MAX_BARS: usize = 12;
+
+/// How many fit on a terminal of so many rows, if that is known: beneath them there is the latest
+/// failure with its last lines, and the cursor.
+fn bars_on(rows: u16) -> usize {
+    match usize::from(rows) {
+        0 => MAX_BARS,
+        rows => rows.saturating_sub(2 + MAX_TAIL_LINES).clamp(1, MAX_BARS),
+    }
+}
 
 /// How many failures of a Job are told one by one; the others are in the counts.
 const MAX_TOLD_FAILURES: u64 = 10;
@@ -164,7 +173,8 @@ struct Bars {
 impl Live {
     fn new(progress: &Progress, screen: Screen) -> Self {
         let all = MultiProgress::with_draw_target(ProgressDrawTarget::stderr_with_hz(10));
-        let shown = progress.jobs().iter().take(MAX_BARS);
+        let size = rustix::termios::tcgetwinsize(io::stderr());
+        let shown = progress.jobs().iter().take(bars_on(size.map_or(0, |size| size.ws_row)));
         let titles = shown.clone().map(|job| job.title.clone()).collect();
         let jobs =
             shown.map(|job| all.add(ProgressBar::new(job.counts().total.unwrap_or(0)))).collect();
@@ -361,6 +371,14 @@ mod tests {
             let room = usize::from(columns) - around;
             let shown: String = message.chars().take(room).collect();
             assert!(shown.contains(needs), "{columns}: {shown}");
+        }
+    }
+
+    #[test]
+    fn bars_leave_room_for_the_latest_failure() {
+        let rows = [(0, 12), (1, 1), (6, 1), (10, 5), (17, 12), (24, 12), (60, 12)];
+        for (height, expected) in rows {
+            assert_eq!(bars_on(height), expected, "{height} rows");
         }
     }
 

@@ -8,7 +8,7 @@ use k8s_openapi::api::batch::v1::{Job, JobCondition};
 use stint_api::index_set::IndexSet;
 
 use super::shortage::backoff_row;
-use super::state::{State, duration, reason};
+use super::state::{self, State, duration, reason};
 use super::warning::Warning;
 use crate::color::{Painter, Style};
 use crate::job_text::{self, MAX_SHOWN_FAILURES, Tail};
@@ -81,14 +81,18 @@ impl<'p> Page<'p> {
         again: &str,
         goes_on: Option<&str>,
     ) -> String {
-        let mut text = self.headline(painter, now) + &job_text::count_rows(self.job());
+        let mut text =
+            self.headline(painter, now, goes_on.is_some()) + &job_text::count_rows(self.job());
         text += &job_text::alike_row(self.job());
         let restarts: u64 = self.pods.iter().map(PodSight::restarts).sum();
         if restarts > 0 {
             text += &job_text::row("restarts", &format!("{restarts} of containers"));
         }
-        text += &self.pod_rows(now);
-        text += &backoff_row(&self.job().job, self.pods, now);
+        // Where nobody runs it, nothing runs, and nothing comes of itself.
+        if goes_on.is_none() {
+            text += &self.pod_rows(now);
+            text += &backoff_row(&self.job().job, self.pods, now);
+        }
         text += &self.warning.as_ref().map(|it| it.row(now)).unwrap_or_default();
         for tail in tails {
             text += &job_text::failure(tail);
@@ -101,7 +105,7 @@ impl<'p> Page<'p> {
         text + &self.next(again, goes_on)
     }
 
-    fn headline(&self, painter: Painter, now: Timestamp) -> String {
+    fn headline(&self, painter: Painter, now: Timestamp, is_left: bool) -> String {
         let job = self.job();
         let elapsed = duration(&job.job, now).map(words::age);
         if job.end() != End::Unfinished {
@@ -113,7 +117,9 @@ impl<'p> Page<'p> {
         let since = elapsed.map(|elapsed| format!(" for {elapsed}")).unwrap_or_default();
         let why = reason(&job.job).map(|why| format!(": {}", printable(why, MAX_MESSAGE_CHARS)));
         let why = why.unwrap_or_default();
-        format!("{title}: {word}{since}{why}: {}\n", words::counts(&job.counts()))
+        // The Pods of a cluster that was killed still say that they run.
+        let counts = if is_left { state::counts(&job.job) } else { job.counts() };
+        format!("{title}: {word}{since}{why}: {}\n", words::counts(&counts))
     }
 
     /// The Pods that run, and those that wait and for what.
@@ -291,5 +297,6 @@ next: stint logs work --index 0,1 -n here
         assert_eq!(text, expected);
         let left = page.text(&tails, Painter::new(false), now, "", Some("stint serve"));
         assert!(left.ends_with("next: stint serve goes on from here\n"), "{left}");
+        assert!(!left.contains("\n  running ") && !left.contains("\n  waiting "), "{left}");
     }
 }

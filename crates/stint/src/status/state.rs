@@ -77,6 +77,14 @@ impl State {
     }
 }
 
+/// The Job as it is where nobody runs its cluster: its status says what was so when that was left.
+pub(crate) fn at_rest(mut job: Job) -> Job {
+    if let Some(status) = job.status.as_mut() {
+        status.ready = Some(0);
+    }
+    job
+}
+
 /// The reason that is worth a word beside the state.
 pub(crate) fn reason(job: &Job) -> Option<&str> {
     let kind = match State::of(job) {
@@ -223,6 +231,8 @@ mod tests {
         );
         let expected = Counts { counted: Counted::Indexes, waiting: Some(2), ..expected };
         assert_eq!(counts(&by_index), expected);
+        let left = counts(&at_rest(by_index.clone()));
+        assert_eq!((left.running, left.waiting), (0, Some(3)), "nobody runs it");
         let queue = job(json!({"parallelism": 4}), json!({"active": 4, "ready": 1}));
         assert_eq!((counts(&queue).total, counts(&queue).waiting), (None, Some(3)));
     }

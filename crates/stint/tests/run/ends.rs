@@ -88,6 +88,9 @@ fn objects_are_printed_as_they_were_asked_for_and_nothing_else() {
     let yaml = bench.run(&["-o", "yaml", &hello]).stdout;
     assert!(yaml.starts_with("apiVersion: batch/v1\nkind: Job\n"), "{yaml}");
     assert!(yaml.contains("  succeeded: 1\n"), "{yaml}");
+    for printed in [yaml, list.to_string()] {
+        assert!(!printed.contains("managedFields"), "{printed}");
+    }
 }
 
 #[test]

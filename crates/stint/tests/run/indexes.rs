@@ -1,5 +1,7 @@
 //! Runs of some of the indexes.
 
+use rustix::process::Signal;
+
 use crate::kit::{Bench, indexed};
 
 #[test]
@@ -134,4 +136,39 @@ fn what_was_left_out_is_not_done_for_a_later_run() {
     let ended = bench.run(&["--data-dir", &data, "--retry-failed", "-o", "json", &file]);
     assert_eq!(ended.json()["status"]["completedIndexes"], "0-5");
     assert!(ended.stderr.contains("  Pods       2 succeeded"), "{}", ended.stderr);
+}
+
+#[test]
+fn some_indexes_that_were_stopped_go_on_and_the_others_are_not_said_to_be_done() {
+    let bench = Bench::new();
+    let gate = bench.path("gate");
+    let script = format!(
+        "[ $JOB_COMPLETION_INDEX = 0 ] || [ -e {gate} ] || {{ echo ready; sleep 3600; }}; echo ran"
+    );
+    let job = indexed("some", 4, "", &script).replace("parallelism: 8", "parallelism: 1");
+    let file = bench.file("job.yaml", &job);
+    for (folder, again) in [("same", &["--only-indexes", "0,1"][..]), ("plain", &[])] {
+        let _ = std::fs::remove_file(&gate);
+        let data = bench.path(folder);
+        let run = bench.start(&["--data-dir", &data, "--only-indexes", "0,1", &file], "ready");
+        run.signal(Signal::TERM);
+        assert_eq!(run.end().code, Some(130));
+        bench.file("gate", "");
+        let other = bench.run(&["--data-dir", &data, "--only-indexes", "1,2", &file]);
+        assert_eq!(other.code, Some(2), "{other:?}");
+        // Whether index 0 was counted before it was stopped nobody knows.
+        let said = ["goes on with index 1: leave out", "goes on with the indexes 0,1: leave out"];
+        assert!(said.iter().any(|said| other.stderr.contains(said)), "{}", other.stderr);
+        let all = [&["--data-dir", &data, "--logs"][..], again, &[&file]].concat();
+        let ended = bench.run(&all);
+        assert_eq!((ended.code, &*ended.stdout), (Some(0), "[some/1] ran\n"), "{ended:?}");
+        for said in ["completed  2 of 2: 0,1\n", "left out   2: 2,3:", "2 succeeded, 0 failed\n"] {
+            assert!(ended.stderr.contains(said), "{said}: {}", ended.stderr);
+        }
+        let note =
+            "without the indexes 2,3, as --only-indexes had it: --retry-failed runs the rest";
+        assert_eq!(ended.stderr.contains(note), again.is_empty(), "{}", ended.stderr);
+        let rest = bench.run(&["--data-dir", &data, "--logs", "--retry-failed", &file]);
+        assert_eq!(rest.lines(), ["[some/2] ran", "[some/3] ran"], "{rest:?}");
+    }
 }

@@ -189,3 +189,45 @@ spec:
     let expected = expected.map(|line| format!("[groups/0] {line}\n")).concat();
     assert_eq!(ended.stdout, expected);
 }
+
+#[test]
+fn a_job_that_would_be_removed_at_once_for_want_of_its_owner_is_refused() {
+    let bench = Bench::new();
+    let owned = |kind: &str| {
+        let job = indexed("owned", 1, "", "true");
+        let owner = format!(
+            "name: owned\n  ownerReferences: [{{{kind}, name: gone, uid: 1b4e28ba-2fa1-11d2}}]\n"
+        );
+        bench.file("job.yaml", &job.replacen("name: owned\n", &owner, 1))
+    };
+    let refused = bench.run(&["--timeout", "30s", &owned("apiVersion: v1, kind: Pod")]);
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    let said = "metadata.ownerReferences: its owner, the Pod gone with this uid, is not there";
+    assert!(refused.stderr.contains(said), "{}", refused.stderr);
+    assert!(refused.stderr.contains("job.yaml:5:"), "{}", refused.stderr);
+    // Of kinds that are not served nothing can be known, and nothing is removed for them.
+    let ended = bench.run(&["--timeout", "30s", &owned("apiVersion: batch/v1, kind: CronJob")]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+}
+
+#[test]
+fn what_an_earlier_run_has_set_for_good_is_refused_with_what_to_do() {
+    let bench = Bench::new();
+    let run = |value: &str| {
+        let map = format!(
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: set}}\nimmutable: true\n\
+             data: {{key: {value}}}\n---\n"
+        );
+        let file = bench.file("job.yaml", &(map + &indexed("work", 1, "", "true")));
+        bench.run(&["--data-dir", &bench.path("data"), &file])
+    };
+    for value in ["one", "one"] {
+        let ended = run(value);
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+    }
+    let refused = run("other");
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    let said = "field is immutable when `immutable` is set; it is there from an earlier run: give it \
+                another name, or begin anew in another --data-dir\n";
+    assert!(refused.stderr.contains(said), "{}", refused.stderr);
+}

@@ -1,6 +1,8 @@
 //! Runs that are stopped before their Jobs have ended.
 
+use std::fs;
 use std::io::{BufRead, BufReader};
+use std::path::Path;
 use std::process::{Child, Command};
 
 use rustix::io::ioctl_fionread;
@@ -300,4 +302,39 @@ fn a_signal_that_was_ignored_from_the_start_stays_so() {
     );
     run.signal(Signal::HUP);
     assert_eq!(run.end().code, Some(130));
+}
+
+/// Five parts of 10 MiB are kept of a log that nobody reads.
+const MAX_LOG_BYTES: u64 = 51 << 20;
+
+#[test]
+fn nobody_is_waited_for_who_would_read_what_other_jobs_of_the_folder_print() {
+    let bench = Bench::new();
+    let (gate, over) = (bench.path("gate"), bench.path("over"));
+    // Twice as much as is kept.
+    let script = format!(
+        "[ -e {gate} ] || {{ echo ready; sleep 3600; }}; yes $(printf '%099d' 0) | \
+         head -n 700000; : > {over}"
+    );
+    let other = bench.file("other.yaml", &indexed("other", 1, "", &script));
+    let data = bench.path("data");
+    let run = bench.start(&["--data-dir", &data, &other], "ready");
+    run.signal(Signal::TERM);
+    assert_eq!(run.end().code, Some(130));
+    bench.file("gate", "");
+    let script = format!("until [ -e {over} ]; do sleep 0.05; done; echo mine");
+    let mine = bench.file("mine.yaml", &indexed("mine", 1, "", &script));
+    let ended = bench.run(&["--data-dir", &data, "--logs", "--timeout", "10m", &mine]);
+    assert_eq!((ended.code, &*ended.stdout), (Some(0), "[mine/0] mine\n"), "{}", ended.stderr);
+    let kept = bytes_below(Path::new(&format!("{data}/node/logs")));
+    assert!((10 << 20..MAX_LOG_BYTES).contains(&kept), "{kept} bytes of logs");
+}
+
+fn bytes_below(folder: &Path) -> u64 {
+    let entries = fs::read_dir(folder).expect("it is there").map(|it| it.expect("it is read"));
+    let bytes = entries.map(|entry| match entry.metadata().expect("it is there") {
+        found if found.is_dir() => bytes_below(&entry.path()),
+        found => found.len(),
+    });
+    bytes.sum()
 }

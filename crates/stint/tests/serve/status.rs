@@ -11,7 +11,7 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use serde_json::Value;
 
 use crate::kit::{Kubectl, Server, eventually};
-use crate::look::{Look, ended, indexed, job};
+use crate::look::{Look, bare, ended, indexed, job};
 
 fn cells(line: &str) -> Vec<&str> {
     line.split("   ").map(str::trim).filter(|cell| !cell.is_empty()).collect()
@@ -107,6 +107,37 @@ fn what_runs_and_what_waits_is_told_with_the_reason() {
     assert_eq!(next(), "huge: waiting for a container to begin");
     kubectl.run("delete job huge");
     assert_eq!(followed.wait().expect("it ends").code(), Some(0));
+}
+
+#[test]
+fn nothing_is_said_to_run_where_nobody_runs_the_cluster() {
+    let data = tempfile::tempdir().expect("a folder");
+    let shown = |arguments: &str| {
+        let arguments = format!("status {arguments} --data-dir {}", data.path().display());
+        let shown = ended(bare(&arguments, data.path()).spawn().expect("it starts"));
+        assert_eq!(shown.code, Some(0), "{shown:?}");
+        shown.stdout
+    };
+    let server = Server::in_folder(data.path());
+    let kubectl = Kubectl::new(&server);
+    kubectl.give(&indexed("long", 2, "", "sleep 1000"), "create -f -");
+    let runs = "wait --for=jsonpath={.status.ready}=2 job/long --timeout=60s";
+    kubectl.run(runs);
+    server.kill();
+    let check = || {
+        let table = shown("");
+        let row = cells(table.lines().nth(1).expect("a row"));
+        assert_eq!(row[..6], ["long", "Waiting", "0/2", "0", "0", "2"], "{table}");
+        let page = shown("long");
+        assert!(page.contains(": 0 of 2 done, 2 waiting\n"), "{page}");
+        assert!(!page.contains("\n  running ") && !page.contains("\n  backoff "), "{page}");
+        assert!(page.contains(" goes on from here\n"), "{page}");
+    };
+    check();
+    let server = Server::in_folder(data.path());
+    Kubectl::new(&server).run(runs);
+    assert!(server.stop().success());
+    check();
 }
 
 #[test]
