@@ -294,6 +294,25 @@ fn the_contexts_of_the_kubeconfig_may_do_what_their_role_says() {
 }
 
 #[test]
+fn an_admin_may_ask_as_somebody_else() {
+    let server = Server::in_memory();
+    let kubectl = Kubectl::new(&server);
+    let stranger = kubectl.fail("", "get pods --as=bob");
+    let expected = "User \"bob\" cannot list resource \"pods\"";
+    assert!(stranger.contains(expected), "{stranger}");
+    kubectl.fail("", "auth can-i create jobs --as=bob");
+    let rules = kubectl.run("auth can-i --list --as=bob");
+    assert!(rules.contains("selfsubjectaccessreviews") && !rules.contains("*.*"), "{rules}");
+    assert_eq!(kubectl.run("auth can-i get jobs --as=view"), "yes\n");
+    assert_eq!(kubectl.run("auth can-i create jobs --as=bob --as-group=stint:edit"), "yes\n");
+    let status = "auth can-i update jobs --subresource=status --as=bob --as-group=stint:edit";
+    kubectl.fail("", status);
+    assert!(kubectl.run("auth whoami --as=bob").contains("bob"));
+    let refused = kubectl.fail("", "--context=stint-edit get pods --as=admin");
+    assert!(refused.contains("User \"edit\" cannot impersonate resource \"users\""), "{refused}");
+}
+
+#[test]
 fn kubectl_finds_out_what_there_is() {
     let server = Server::in_memory();
     let kubectl = Kubectl::new(&server);
