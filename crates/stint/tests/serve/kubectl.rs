@@ -313,6 +313,19 @@ fn an_admin_may_ask_as_somebody_else() {
 }
 
 #[test]
+fn what_may_surprise_is_warned_of() {
+    let server = Server::in_memory();
+    let kubectl = Kubectl::new(&server);
+    let twice =
+        "        image: busybox\n        env: [{name: A, value: one}, {name: A, value: two}]\n";
+    let job = JOB.replace("        image: busybox\n", twice);
+    let said = text(&kubectl.output(&job, "create -f -").stderr);
+    let expected =
+        "Warning: spec.template.spec.containers[0].env[1]: hides previous definition of \"A\"";
+    assert!(said.contains(expected), "{said}");
+}
+
+#[test]
 fn kubectl_finds_out_what_there_is() {
     let server = Server::in_memory();
     let kubectl = Kubectl::new(&server);
