@@ -15,6 +15,8 @@ import urllib.request
 
 import yaml
 
+from visits import Visits
+
 # An answer that is not there by then will never be; the server gives a request a minute.
 PATIENCE_SECONDS = 90
 # Far above what it needs for requests of 3 MiB, of which it takes some at once.
@@ -27,11 +29,16 @@ def main():
         parser.add_argument(f"--{name}", type=pathlib.Path, required=True)
     for name in ["server", "seed", "seconds"]:
         parser.add_argument(f"--{name}", type=int, required=True)
+    parser.add_argument("--visits", action="store_true")
     fuzz = Fuzz(parser.parse_args())
+    fuzz.is_well()
     before = fuzz.connections()
-    fuzz.bodies(fuzz.options.seconds / 6)
-    fuzz.bytes(fuzz.options.seconds / 6)
-    fuzz.requests(fuzz.options.seconds)
+    if fuzz.options.visits:
+        Visits(fuzz).run(fuzz.options.seconds / 6)
+    else:
+        fuzz.bodies(fuzz.options.seconds / 6)
+        fuzz.bytes(fuzz.options.seconds / 6)
+        fuzz.requests(fuzz.options.seconds)
     fuzz.is_well()
     # Whoever has said nothing is sent away after ten seconds, and after ten more if need be.
     deadline = time.monotonic() + PATIENCE_SECONDS

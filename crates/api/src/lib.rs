@@ -34,3 +34,4 @@ mod resource_list;
 mod semantic_equality;
 pub mod validation;
 pub mod view;
+pub mod warning;

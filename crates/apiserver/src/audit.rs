@@ -73,6 +73,12 @@ impl Record {
         self.whose = if is_remote { Whose::Client } else { Whose::Cluster };
     }
 
+    /// As whom it was asked, if that was somebody else.
+    pub(crate) fn on_behalf_of(&mut self, identity: &Identity) {
+        let user = json!({"username": identity.user, "groups": identity.groups});
+        self.event.insert("impersonatedUser".to_owned(), user);
+    }
+
     /// Whose request it is.
     pub(crate) fn whose(&self) -> Whose {
         self.whose
@@ -237,6 +243,7 @@ mod tests {
         parts.extensions.insert(Peer::Remote { address, certificate: None });
         let mut record = Record::new(&parts, at("2026-05-01T12:00:00Z"));
         record.by(&Identity::view());
+        record.on_behalf_of(&Identity::edit());
         let attributes = Attributes {
             verb: "patch",
             group: "batch",
@@ -263,6 +270,7 @@ mod tests {
             "requestURI": "/apis/batch/v1/namespaces/default/jobs/a/status?force=true",
             "verb": "patch",
             "user": {"username": "view", "groups": Identity::view().groups},
+            "impersonatedUser": {"username": "edit", "groups": Identity::edit().groups},
             "sourceIPs": ["127.0.0.1"],
             "userAgent": "kubectl/v1.36.3",
             "objectRef": {

@@ -8,7 +8,7 @@ mod objects;
 pub(crate) use objects::{MAX_OBJECTS, check_json, check_node};
 
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use stint_api::decode::{Problem, ProblemKind};
 use stint_api::field_error::{FieldError, quote};
 use stint_api::field_path::Path;
@@ -44,7 +44,7 @@ pub enum FieldValidation {
 
 /// The most warnings of one answer: enough to see what is wrong, and well below what clients
 /// take as headers.
-const MAX_WARNINGS: usize = 20;
+pub(crate) const MAX_WARNINGS: usize = 20;
 
 /// What was read, and what the client should be warned of.
 #[derive(Debug)]
@@ -177,6 +177,17 @@ pub(crate) fn repeated_fields(body: &[u8], validation: FieldValidation) -> Vec<S
     }
     let problems = stint_api::decode::read(body).into_iter().flat_map(|read| read.problems);
     problems.filter(|problem| problem.kind == ProblemKind::Duplicate).map(|p| words(&p)).collect()
+}
+
+/// The members that operations of a JSON patch should not have, in Kubernetes' words.
+pub(crate) fn strange_members(body: &[u8]) -> Vec<String> {
+    let operations: Vec<Map<String, Value>> = serde_json::from_slice(body).unwrap_or_default();
+    let is_strange = |name: &&String| !matches!(name.as_str(), "op" | "path" | "from" | "value");
+    let strange = operations.iter().enumerate().flat_map(|(index, operation)| {
+        let names = operation.keys().filter(is_strange);
+        names.map(move |name| format!("json patch unknown field \"[{index}].{name}\""))
+    });
+    strange.take(MAX_WARNINGS).collect()
 }
 
 /// Reads what is not an object of a kind here, such as the options of a delete.

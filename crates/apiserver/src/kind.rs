@@ -2,6 +2,7 @@
 //! Each kind is one file under `kinds`; nothing else names one.
 
 mod any;
+pub(crate) mod empty;
 mod names;
 
 pub use any::{AnyKind, Of};
@@ -157,6 +158,14 @@ pub trait Kind: Send + Sync + 'static {
         _now: Timestamp,
     ) -> Option<Counted> {
         None
+    }
+
+    /// Takes out of what a client sends what Kubernetes' own types would not write: empty maps and lists.
+    fn drop_empty(_object: &mut Self::Object) {}
+
+    /// What a client should be warned of in a new object that was taken.
+    fn warnings(_object: &Self::Object) -> Vec<String> {
+        Vec::new()
     }
 
     /// The service account that an admitted object has by name, which must be there.

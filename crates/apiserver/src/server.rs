@@ -28,7 +28,7 @@ use stint_store::Store;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout};
 
-use crate::access::{Authenticator, Identity, Peer, is_public};
+use crate::access::{Authenticator, Identity, NotAs, Peer, impersonate, is_public};
 use crate::answer::{Body, Managed, add_warnings, compressed, status_answer, takes_gzip};
 use crate::api::{Api, Config};
 use crate::audit::{AuditFile, Record, Stage};
@@ -212,6 +212,14 @@ impl Inner {
         if let Some(record) = &mut record {
             record.by(&identity);
         }
+        let other = impersonate(&identity, &parts.headers).map_err(|why| match &why {
+            NotAs::Forbidden(_) => Status::forbidden_path(why.to_string()),
+            NotAs::Nobody | NotAs::NoText(_) => Status::bad_request(why.to_string()),
+        })?;
+        if let (Some(record), Some(other)) = (&mut record, &other) {
+            record.on_behalf_of(other);
+        }
+        let identity = other.unwrap_or(identity);
         let path = decode_path(parts.uri.path())
             .ok_or_else(|| Status::bad_request("the path is not valid"))?;
         let call = Call::new(self, parts, &path, &identity)?;

@@ -298,7 +298,7 @@ pub(crate) fn client(server: &ApiServer, identity: Identity) -> Client {
     let local = match role {
         Role::Controller => local.named(CONTROLLER).without_managed_fields().unwarned(),
         Role::Node => local.named("stint-node").without_managed_fields().unwarned(),
-        Role::Admin | Role::Edit | Role::View => local.named("stint"),
+        Role::Admin | Role::Edit | Role::View | Role::Nobody => local.named("stint"),
     };
     Client::new(local, DEFAULT_NAMESPACE)
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// The group that everyone is in who is not anonymous, as in kube-apiserver.
-const AUTHENTICATED: &str = "system:authenticated";
+pub(super) const AUTHENTICATED: &str = "system:authenticated";
 
 /// What the name of a node's user begins with, as in kube-apiserver.
 const NODE_PREFIX: &str = "system:node:";
@@ -22,10 +22,13 @@ pub enum Role {
     Controller,
     /// A node that runs Pods.
     Node,
+    /// Nothing but asking what there is, and about oneself. Nobody has it of his own: an admin may ask as
+    /// somebody who is not known.
+    Nobody,
 }
 
 impl Role {
-    /// Every role.
+    /// Every role that somebody has.
     pub const ALL: [Role; 5] = [Role::Admin, Role::Edit, Role::View, Role::Controller, Role::Node];
 
     /// The role's one word: `admin`.
@@ -36,6 +39,7 @@ impl Role {
             Role::View => "view",
             Role::Controller => "controller",
             Role::Node => "node",
+            Role::Nobody => "nobody",
         }
     }
 
@@ -48,6 +52,7 @@ impl Role {
             Role::View => "stint:view",
             Role::Controller => "stint:controller",
             Role::Node => "stint:node",
+            Role::Nobody => "stint:nobody",
         }
     }
 
@@ -118,6 +123,7 @@ impl Identity {
             Role::View => Identity::view(),
             Role::Controller => Identity::controller(),
             Role::Node => Identity::node(node),
+            Role::Nobody => Identity::new("nobody", Role::Nobody),
         }
     }
 

@@ -138,6 +138,9 @@ const NODE: Table = Table {
     deny: &[],
 };
 
+/// No more than what everybody may do.
+const NOBODY: Table = Table { allow: &[], deny: &[] };
+
 /// Whether a caller may do this.
 pub(super) fn may(identity: &Identity, attributes: &Attributes<'_>) -> bool {
     let table = match identity.role {
@@ -146,6 +149,7 @@ pub(super) fn may(identity: &Identity, attributes: &Attributes<'_>) -> bool {
         Role::View => &VIEW,
         Role::Controller => &CONTROLLER,
         Role::Node => &NODE,
+        Role::Nobody => &NOBODY,
     };
     if !attributes.is_resource() {
         return matches!(attributes.verb, "get" | "head") && is_readable(attributes.path);

@@ -16,7 +16,7 @@ use stint_api::pod_deletion::Deletion;
 use stint_api::quota::Counted;
 use stint_store::{Entry, Revision};
 
-use super::{Context, Kind, Manners, Names, Part, PartOf};
+use super::{Context, Kind, Manners, Names, Part, PartOf, empty};
 use crate::decode::{self, Decoded, FieldValidation, Format};
 use crate::object::{Object, managed, type_head, with_managed};
 use crate::status::Status;
@@ -54,6 +54,7 @@ pub trait AnyKind: Send + Sync {
     fn counted(&self, object: &dyn Object, now: Timestamp) -> Option<Counted>;
     fn counted_change(&self, new: &dyn Object, old: &dyn Object, now: Timestamp)
     -> Option<Counted>;
+    fn warnings(&self, object: &dyn Object) -> Vec<String>;
     fn account<'o>(&self, object: &'o dyn Object) -> Option<&'o str>;
     fn resets(&self, part: Part) -> &'static [&'static [&'static str]];
     fn tracked(&self, object: &mut dyn Object, gates: &FeatureGates) -> Vec<u8>;
@@ -157,7 +158,7 @@ impl<K: Kind> AnyKind for Of<K> {
         validation: FieldValidation,
     ) -> Result<Decoded<Box<dyn Object>>, Status> {
         let decoded = decode::body::<K::Object>(body, format, validation, &K::NAMES)?;
-        Ok(decoded.map(|object| Box::new(object) as Box<dyn Object>))
+        Ok(decoded.map(tidy::<K>))
     }
 
     fn decode_value(
@@ -167,7 +168,7 @@ impl<K: Kind> AnyKind for Of<K> {
         validation: FieldValidation,
     ) -> Result<Decoded<Box<dyn Object>>, Status> {
         let decoded = decode::patched::<K::Object>(value, repeated, validation)?;
-        Ok(decoded.map(|object| Box::new(object) as Box<dyn Object>))
+        Ok(decoded.map(tidy::<K>))
     }
 
     fn admit(&self, object: &mut dyn Object) -> Result<(), String> {
@@ -193,6 +194,10 @@ impl<K: Kind> AnyKind for Of<K> {
         now: Timestamp,
     ) -> Option<Counted> {
         K::counted_change(new.expect_ref(), old.expect_ref(), now)
+    }
+
+    fn warnings(&self, object: &dyn Object) -> Vec<String> {
+        K::warnings(object.expect_ref())
     }
 
     fn account<'o>(&self, object: &'o dyn Object) -> Option<&'o str> {
@@ -312,4 +317,11 @@ impl<K: Kind> AnyKind for Of<K> {
         object.metadata_mut().resource_version = None;
         with_managed(crate::object::to_stored(&object), managed(stored).as_deref()).into()
     }
+}
+
+/// What a client has sent, without what says nothing.
+fn tidy<K: Kind>(mut object: K::Object) -> Box<dyn Object> {
+    empty::drop_from_metadata(object.meta_mut());
+    K::drop_empty(&mut object);
+    Box::new(object)
 }

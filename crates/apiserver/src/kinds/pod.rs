@@ -16,8 +16,10 @@ use stint_api::pod_field::pod_field;
 use stint_api::prepare::pod as prepare;
 use stint_api::quota::{Counted, has_deadline};
 use stint_api::validation::pod as validation;
+use stint_api::warning;
 use stint_store::Revision;
 
+use crate::kind::empty::drop_from_pod;
 use crate::kind::{Context, Kind, Manners, Names, Part, PartOf};
 use crate::object;
 use crate::table::{self, Column, RowCondition};
@@ -85,6 +87,14 @@ impl Kind for Pods {
     fn counted_change(new: &Pod, old: &Pod, now: Timestamp) -> Option<Counted> {
         (has_deadline(new) != has_deadline(old))
             .then(|| Counted::pod(new, now).changed_from(Counted::pod(old, now)))
+    }
+
+    fn drop_empty(pod: &mut Pod) {
+        pod.spec.iter_mut().for_each(drop_from_pod);
+    }
+
+    fn warnings(pod: &Pod) -> Vec<String> {
+        warning::of_pod(pod)
     }
 
     fn account(pod: &Pod) -> Option<&str> {

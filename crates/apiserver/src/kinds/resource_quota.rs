@@ -8,6 +8,7 @@ use serde_json::Value;
 use stint_api::feature_gates::FeatureGates;
 use stint_api::field_error::FieldError;
 use stint_api::kinds::resource_quota as rules;
+use stint_api::warning;
 
 use crate::kind::{Context, Kind, Manners, Names, Part, resets_of_status};
 use crate::object;
@@ -34,6 +35,10 @@ impl Kind for ResourceQuotas {
     const MANNERS: Manners = Manners { has_status: true, returns_deleted: true, ..Manners::USUAL };
 
     const STORED_UNDER: &'static str = "resourcequotas";
+
+    fn warnings(object: &ResourceQuota) -> Vec<String> {
+        warning::of_quota(object)
+    }
 
     fn tracked(object: &mut ResourceQuota, _gates: &FeatureGates) -> Vec<u8> {
         rules::set_defaults(object);

@@ -68,6 +68,9 @@ impl DeleteOptions {
                 preconditions: None,
                 dry_run: Some(query.all("dryRun").map(str::to_owned).collect()),
             }
+        } else if format == Format::Json && body.trim_ascii() == b"null" {
+            // As good as an object without anything in it.
+            Written::default()
         } else {
             decode::plain(body, format, "meta.k8s.io/v1", "DeleteOptions")?
         };

@@ -16,11 +16,18 @@ pub const ACCEPTED: [&str; 3] = ["application/json", "application/yaml", protobu
 
 /// How a body is written, if it can be read.
 pub fn body_format(content_type: Option<&str>) -> Result<Format, Status> {
-    match content_type.map(|header| header.split(';').next().unwrap_or("").trim()) {
-        None | Some("" | "application/json") => Ok(Format::Json),
-        Some("application/yaml") => Ok(Format::Yaml),
-        Some(protobuf::MEDIA_TYPE) => Ok(Format::Protobuf),
-        Some(_) => Err(Status::unsupported_media_type(&ACCEPTED)),
+    let media_type =
+        content_type.map_or("", |header| header.split(';').next().unwrap_or("").trim());
+    // Media types are written in any case.
+    let is = |name: &str| media_type.eq_ignore_ascii_case(name);
+    if media_type.is_empty() || is("application/json") {
+        Ok(Format::Json)
+    } else if is("application/yaml") {
+        Ok(Format::Yaml)
+    } else if is(protobuf::MEDIA_TYPE) {
+        Ok(Format::Protobuf)
+    } else {
+        Err(Status::unsupported_media_type(&ACCEPTED))
     }
 }
 
@@ -217,6 +224,7 @@ mod tests {
             (Some(""), Some(Format::Json)),
             (Some("application/json; charset=utf-8"), Some(Format::Json)),
             (Some("application/yaml"), Some(Format::Yaml)),
+            (Some("Application/JSON"), Some(Format::Json)),
             (Some("application/vnd.kubernetes.protobuf"), Some(Format::Protobuf)),
             (Some("application/x-protobuf"), None),
             (Some("application/cbor"), None),

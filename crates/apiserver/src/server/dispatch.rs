@@ -21,7 +21,7 @@ use crate::answer::{
 };
 use crate::api::{Written, key};
 use crate::audit::Record;
-use crate::decode::{FieldValidation, Format, check_json, repeated_fields};
+use crate::decode::{FieldValidation, Format, check_json, repeated_fields, strange_members};
 use crate::discovery;
 use crate::kind::{AnyKind, Part};
 use crate::metrics::RequestLabels;
@@ -620,7 +620,11 @@ impl<'r> Call<'r> {
             Some(patch_type) => {
                 let patch = Patch::read(patch_type, body).map_err(patch_failed)?;
                 let is_about_owners = may_be_about_owners(patch_type, body);
-                let repeated = repeated_fields(body, options.validation);
+                let mut repeated = repeated_fields(body, options.validation);
+                if patch_type == PatchType::Json {
+                    let found = repeated.iter().map(|words| format!("json patch {words}"));
+                    repeated = found.chain(strange_members(body)).collect();
+                }
                 Change::Patch { patch, repeated, is_about_owners }
             }
             None => {

@@ -14,7 +14,7 @@ use super::limit::check_limits;
 use super::metadata;
 use super::track::{Owners, Tracked};
 use crate::api::{Api, Written, key, prefix, store_failed};
-use crate::decode::Decoded;
+use crate::decode::{Decoded, MAX_WARNINGS};
 use crate::kind::{AnyKind, Context, Part};
 use crate::kinds;
 use crate::object::Object;
@@ -50,7 +50,7 @@ impl Api {
         owners: Owners,
         options: &WriteOptions,
     ) -> Result<Written, Status> {
-        let Decoded { object: mut asked, warnings } = decoded;
+        let Decoded { object: mut asked, mut warnings } = decoded;
         let names = kind.names();
         let version = asked.meta().resource_version.as_deref().unwrap_or("");
         if !matches!(version, "" | "0") {
@@ -86,6 +86,7 @@ impl Api {
                 if let Some(entry) = self.store.get(&key) {
                     return Err(taken(kind, &name, Some(&entry)));
                 }
+                warn(&mut warnings, kind, object.as_ref());
                 return Ok(Written { stored, revision: None, is_new: true, warnings });
             }
             let mut write = Write::create(key, stored.clone());
@@ -95,6 +96,7 @@ impl Api {
             let failed = match self.write_counted(namespace, counted, write).await {
                 Ok(change) => {
                     let revision = Some(change.revision);
+                    warn(&mut warnings, kind, object.as_ref());
                     return Ok(Written { stored, revision, is_new: true, warnings });
                 }
                 Err(failed @ Failed::Refused(_)) => return Err(failed.status(kind, &name)),
@@ -201,6 +203,12 @@ impl Api {
             .filter_map(|entry| address_of(services, read(entry).as_ref()))
             .collect()
     }
+}
+
+/// Adds what is to be warned of in a new object, as far as an answer has room for it.
+fn warn(warnings: &mut Vec<String>, kind: &dyn AnyKind, object: &dyn Object) {
+    let room = MAX_WARNINGS.saturating_sub(warnings.len());
+    warnings.extend(kind.warnings(object).into_iter().take(room));
 }
 
 /// The address that an object has or asks for.

@@ -171,6 +171,7 @@ fn context_name(role: Role) -> &'static str {
         Role::View => "stint-view",
         Role::Controller => "stint-controller",
         Role::Node => "stint-node",
+        Role::Nobody => "stint-nobody",
     }
 }
 

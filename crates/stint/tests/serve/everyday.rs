@@ -104,6 +104,8 @@ fn no_command_is_refused_or_asks_again() {
     kubectl.well("create job hello --image=busybox -- echo hello");
     kubectl.well("wait --for=condition=complete job/hello --timeout=60s");
     assert_eq!(kubectl.well("logs job/hello"), "hello\n");
+    kubectl.well("create quota small --hard=pods=9,requests.cpu=2,count/jobs.batch=3");
+    assert!(kubectl.well("describe quota small").contains("count/jobs.batch"));
     kubectl.well("create configmap settings --from-literal=size=small");
     assert_eq!(kubectl.well("get configmap settings -o jsonpath={.data.size}"), "small");
 }

@@ -294,6 +294,38 @@ fn the_contexts_of_the_kubeconfig_may_do_what_their_role_says() {
 }
 
 #[test]
+fn an_admin_may_ask_as_somebody_else() {
+    let server = Server::in_memory();
+    let kubectl = Kubectl::new(&server);
+    let stranger = kubectl.fail("", "get pods --as=bob");
+    let expected = "User \"bob\" cannot list resource \"pods\"";
+    assert!(stranger.contains(expected), "{stranger}");
+    kubectl.fail("", "auth can-i create jobs --as=bob");
+    let rules = kubectl.run("auth can-i --list --as=bob");
+    assert!(rules.contains("selfsubjectaccessreviews") && !rules.contains("*.*"), "{rules}");
+    assert_eq!(kubectl.run("auth can-i get jobs --as=view"), "yes\n");
+    assert_eq!(kubectl.run("auth can-i create jobs --as=bob --as-group=stint:edit"), "yes\n");
+    let status = "auth can-i update jobs --subresource=status --as=bob --as-group=stint:edit";
+    kubectl.fail("", status);
+    assert!(kubectl.run("auth whoami --as=bob").contains("bob"));
+    let refused = kubectl.fail("", "--context=stint-edit get pods --as=admin");
+    assert!(refused.contains("User \"edit\" cannot impersonate resource \"users\""), "{refused}");
+}
+
+#[test]
+fn what_may_surprise_is_warned_of() {
+    let server = Server::in_memory();
+    let kubectl = Kubectl::new(&server);
+    let twice =
+        "        image: busybox\n        env: [{name: A, value: one}, {name: A, value: two}]\n";
+    let job = JOB.replace("        image: busybox\n", twice);
+    let said = text(&kubectl.output(&job, "create -f -").stderr);
+    let expected =
+        "Warning: spec.template.spec.containers[0].env[1]: hides previous definition of \"A\"";
+    assert!(said.contains(expected), "{said}");
+}
+
+#[test]
 fn kubectl_finds_out_what_there_is() {
     let server = Server::in_memory();
     let kubectl = Kubectl::new(&server);
