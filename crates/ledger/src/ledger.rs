@@ -21,7 +21,8 @@
 //! 8. What is acknowledged is known at once; an older event cannot roll it back.
 //! 9. No Pod is created while the Job may be older than what is known of its Pods, and the
 //!    lowest attempt that is free is created first: two leaders that both create Pods ask
-//!    for the same ones.
+//!    for the same ones. Whether an index has waited long enough to be preferred to others
+//!    is told by the end of the Pod whose place it takes, and not by the clock of a leader.
 //!
 //! # Assumptions
 //!
@@ -63,7 +64,7 @@ use crate::pod_name::PodNames;
 use crate::pods::Pods;
 use crate::success_policy::SuccessProgress;
 use adoption::Stranger;
-use creation::{Creating, Probe};
+use creation::{Creating, Legacy, Probe};
 use job::is_unbegun;
 use removals::PodOp;
 use status::StatusWrite;
@@ -139,6 +140,9 @@ pub struct JobLedger {
     held_back: BTreeMap<u32, Timestamp>,
     /// The same, by time.
     alarms: BTreeSet<(Timestamp, u32)>,
+    /// When the last Pod ended, by what the API has told of it; everybody is told the same.
+    /// Nothing if that is as good as now: the ledger has just begun, or the Job has changed.
+    last_end: Option<Timestamp>,
     progress: Option<SuccessProgress>,
     fail_job: Option<String>,
     streak: FailureStreak,
@@ -155,6 +159,8 @@ pub struct JobLedger {
     stray_indexes: BTreeSet<u32>,
     /// The next attempt at each index.
     attempts: BTreeMap<u32, u32>,
+    /// What the last Pod of an index had inherited, where that is anything.
+    legacies: BTreeMap<u32, Legacy>,
     /// The attempts without an index that are taken: their Pods are there, have been, or are
     /// being created. The lowest that is free is next, so that two leaders who miss one Pod
     /// ask for the same one.
@@ -226,6 +232,7 @@ impl JobLedger {
             occupied: IndexSet::new(),
             held_back: BTreeMap::new(),
             alarms: BTreeSet::new(),
+            last_end: None,
             progress: None,
             fail_job: None,
             streak: FailureStreak::default(),
@@ -236,6 +243,7 @@ impl JobLedger {
             strays: BTreeMap::new(),
             stray_indexes: BTreeSet::new(),
             attempts: BTreeMap::new(),
+            legacies: BTreeMap::new(),
             taken: IndexSet::new(),
             creation_pace: Pace::default(),
             probe: None,
@@ -425,7 +433,7 @@ impl JobLedger {
             self.status_interval.until(),
             self.freshness.look_up_at(),
             job.and_then(end_state::deadline),
-            job.and_then(|_| self.alarms.first().map(|&(at, _)| at)),
+            job.and_then(|_| self.next_alarm()),
             job.and_then(|_| self.streak.ready_at(&self.settings.delays)),
         ];
         // What was due when the ledger was last asked has been dealt with.

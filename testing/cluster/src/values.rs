@@ -85,6 +85,21 @@ const RIGHT: [(&str, &str); 16] = [
     ("leaderElection.renewDeadline", "\"2401ms\""),
 ];
 
+/// Texts that YAML would take for numbers and the like, where they stand without quotes.
+const LOOK_ALIKES: [(&str, &str); 7] = [
+    ("namespaces", "[\"1e3\",\"null\"]"),
+    ("leaderElection.leaseName", "\"007\""),
+    ("serviceAccount.name", "\"0x1\""),
+    ("priorityClassName", "\"1\""),
+    ("serviceMonitor.enabled", "true"),
+    ("serviceMonitor.interval", "\"30\""),
+    ("podDisruptionBudget.minAvailable", "\"50%\""),
+];
+
+/// What is a text in every object.
+const TEXTS: [&str; 6] =
+    ["name", "namespace", "serviceAccountName", "priorityClassName", "interval", "resourceNames"];
+
 /// The names of the scenarios.
 pub fn names() -> Vec<String> {
     [REFUSED, ACCEPTED].map(str::to_owned).to_vec()
@@ -140,4 +155,18 @@ async fn accepted(stint: &Path) {
         let words = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{place}={value}: {words}\n{text}");
     }
+    let flags = LOOK_ALIKES.map(|(place, value)| format!("--set-json={place}={value}"));
+    let objects = deployed::chart_with("stint", "123", VERSION, &flags).await;
+    objects.expect("the chart takes them").iter().for_each(has_texts);
+}
+
+/// What must be a text is one.
+fn has_texts(value: &Value) {
+    for (key, inner) in value.as_object().into_iter().flatten() {
+        let mut texts = inner.as_array().map_or(std::slice::from_ref(inner), Vec::as_slice).iter();
+        let is_text = !TEXTS.contains(&&**key) || texts.all(Value::is_string);
+        assert!(is_text, "{key}: {inner} is no text");
+        has_texts(inner);
+    }
+    value.as_array().into_iter().flatten().for_each(has_texts);
 }

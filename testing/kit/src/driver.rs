@@ -87,6 +87,10 @@ impl Driver {
         let count = seen.entry((job.clone(), index)).or_insert(0);
         let attempt = *count;
         *count += 1;
-        Some(Who { job, index, attempt })
+        let annotations = pod.metadata.annotations.as_ref();
+        let key = "batch.kubernetes.io/job-index-failure-count";
+        let failures = annotations.and_then(|it| it.get(key));
+        let failures = failures.and_then(|count| count.parse().ok()).unwrap_or(0);
+        Some(Who { job, index, attempt, failures })
     }
 }

@@ -91,6 +91,8 @@ pub struct Who {
     pub index: Option<u32>,
     /// The how-many-th Pod of its Job and index it is, from 0.
     pub attempt: usize,
+    /// How often its index has failed before, by its annotation; 0 where that is not counted.
+    pub failures: u32,
 }
 
 /// A Job and an index of it.

@@ -9,7 +9,7 @@ use crate::context::Course;
 use crate::freshness::LookUp;
 use crate::metric::{CreationReason, Metric};
 use crate::op::{Applied, NewPod, Op, OpKind, Outcome, Refusal};
-use crate::pod_facts::Owner;
+use crate::pod_facts::{Owner, PodFacts};
 use crate::pod_failure_policy::Verdict;
 
 /// A Pod on its way into the API.
@@ -31,6 +31,29 @@ pub(super) enum Step {
     Asked,
     /// A look at it is on its way.
     Looking,
+}
+
+/// What a Pod has inherited from those of its index before it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Legacy {
+    /// The Job's generation when the Pod was first seen.
+    generation: i64,
+    failure_count: u32,
+    ignored_failure_count: u32,
+    interruption_count: u32,
+}
+
+impl Legacy {
+    /// Whether the Job is still what it was. If it was scaled down or suspended, whoever deletes
+    /// a Pod for it lets the count of its index begin anew, as Kubernetes does.
+    fn is_of(&self, job: &JobView) -> bool {
+        self.generation == job.generation
+    }
+
+    fn sum(&self) -> u32 {
+        let failures = self.failure_count.saturating_add(self.ignored_failure_count);
+        failures.saturating_add(self.interruption_count)
+    }
 }
 
 /// How many Pods may be asked for at once after a refusal: one, and twice as many each time
@@ -63,7 +86,7 @@ impl JobLedger {
             return;
         }
         if self.may_create(now) {
-            let places = self.places();
+            let places = self.places(now);
             if places.is_empty() || !self.freshness.is_job_behind(self.version) {
                 places.into_iter().for_each(|place| self.begin(place));
             } else {
@@ -100,7 +123,7 @@ impl JobLedger {
     }
 
     /// The places to fill: indexes, the lowest first, or as many without one.
-    fn places(&self) -> Vec<Option<u32>> {
+    fn places(&self, now: Timestamp) -> Vec<Option<u32>> {
         let Some(job) = &self.job else {
             return Vec::new();
         };
@@ -114,7 +137,10 @@ impl JobLedger {
         let room = room.min(at_once.saturating_sub(self.creating.len()));
         match self.context.completions {
             Some(completions) => {
-                self.occupied.first_missing(room, completions).into_iter().map(Some).collect()
+                let mut indexes = self.occupied.first_missing(room, completions);
+                let left = room - indexes.len();
+                indexes.extend(self.rested(now).take(left));
+                indexes.into_iter().map(Some).collect()
             }
             None => vec![None; room],
         }
@@ -150,6 +176,7 @@ impl JobLedger {
         self.unasked.insert(name.clone());
         self.creating.insert(name, Creating { pod, step: Step::Ask, is_in_doubt: false });
         if let Some(index) = index {
+            self.end_wait(index);
             self.creating_indexes.insert(index);
             self.occupied.insert(index);
         }
@@ -184,6 +211,14 @@ impl JobLedger {
             return new;
         };
         let Some(last) = self.last_failure(index).map(|slot| self.pods.get(slot)) else {
+            // Its last Pod has not failed, and is not there any more. If the Job is as it was,
+            // nobody has asked for that: another leader had made a Pod too many.
+            let is_same = |it: &&Legacy| self.job.as_ref().is_some_and(|job| it.is_of(job));
+            if let Some(legacy) = self.legacies.get(&index).filter(is_same) {
+                new.failure_count = Some(legacy.failure_count);
+                new.ignored_failure_count = legacy.ignored_failure_count;
+                new.interruption_count = legacy.interruption_count;
+            }
             return new;
         };
         let (mut failures, mut ignored) = (last.failure_count, last.ignored_failure_count);
@@ -197,6 +232,27 @@ impl JobLedger {
         new.ignored_failure_count = ignored;
         new.interruption_count = interruptions;
         new
+    }
+
+    /// A Pod is seen for the first time.
+    pub(super) fn note_legacy(&mut self, facts: &PodFacts) {
+        let index = facts.index.filter(|_| self.context.per_index.is_some());
+        let (Some(index), Some(job)) = (index, &self.job) else {
+            return;
+        };
+        let legacy = Legacy {
+            generation: job.generation,
+            failure_count: facts.failure_count,
+            ignored_failure_count: facts.ignored_failure_count,
+            interruption_count: facts.interruption_count,
+        };
+        if legacy.sum() == 0 || self.completed.contains(index) || self.failed.contains(index) {
+            return;
+        }
+        let is_more = |known: &Legacy| !known.is_of(job) || known.sum() < legacy.sum();
+        if self.legacies.get(&index).is_none_or(is_more) {
+            self.legacies.insert(index, legacy);
+        }
     }
 
     /// How many of the Pods that are being created are no longer wanted.

@@ -30,9 +30,7 @@ impl JobLedger {
         let is_taken = self.pods.sums.by_index.contains_key(&index)
             || self.creating_indexes.contains(&index)
             || self.stray_indexes.contains(&index);
-        if let Some(at) = self.held_back.remove(&index) {
-            self.alarms.remove(&(at, index));
-        }
+        self.end_wait(index);
         if is_done || is_taken {
             self.occupied.insert(index);
         } else if let Some(ready_at) = self.index_ready_at(index) {
@@ -81,12 +79,36 @@ impl JobLedger {
         Some(self.settings.delays.ready_at(failures, record.finished_at))
     }
 
-    /// Frees the indexes whose backoff is over.
+    /// Frees the indexes whose backoff was over when the last Pod ended. Where another index
+    /// would have to stand back for it, two leaders must not differ in whether it is over: one
+    /// may be a moment ahead of the other, and both would fill one place.
     pub(super) fn let_go(&mut self, now: Timestamp) {
-        while let Some(&(at, index)) = self.alarms.first().filter(|(at, _)| *at <= now) {
+        let until = now.min(*self.last_end.get_or_insert(now));
+        while let Some(&(at, index)) = self.alarms.first().filter(|(at, _)| *at <= until) {
             self.alarms.remove(&(at, index));
             self.held_back.remove(&index);
             self.occupied.remove(index);
         }
+    }
+
+    /// The indexes whose backoff is over by now, those that have waited longest first: for
+    /// places that no other index needs.
+    pub(super) fn rested(&self, now: Timestamp) -> impl Iterator<Item = u32> {
+        self.alarms.iter().take_while(move |(at, _)| *at <= now).map(|&(_, index)| index)
+    }
+
+    /// An index is given a Pod: it waits no longer.
+    pub(super) fn end_wait(&mut self, index: u32) {
+        if let Some(at) = self.held_back.remove(&index) {
+            self.alarms.remove(&(at, index));
+        }
+    }
+
+    /// When the next backoff is over. What was over when the ledger was last asked has had its
+    /// chance, and gets another one with the next place.
+    pub(super) fn next_alarm(&self) -> Option<Timestamp> {
+        let is_ahead = |at: &Timestamp| self.last_asked.is_none_or(|asked| *at > asked);
+        let from = (self.last_asked.unwrap_or(Timestamp::MIN), 0);
+        self.alarms.range(from..).map(|&(at, _)| at).find(is_ahead)
     }
 }

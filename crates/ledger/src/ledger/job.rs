@@ -110,10 +110,18 @@ impl JobLedger {
         if self.job.is_none() {
             self.taken.union(&past_attempts(&job.status));
         }
+        self.note_change(&job);
         self.version = version_of(&job);
         self.job = Some(job);
         self.rebuild();
         self.judge_waiting();
+    }
+
+    /// A Job that was changed may have places that no Pod has left: they are as new as it is.
+    fn note_change(&mut self, job: &JobView) {
+        if self.job.as_ref().is_some_and(|known| known.generation != job.generation) {
+            self.last_end = None;
+        }
     }
 
     /// Takes the answer to our own status. As long as it changes neither the spec nor the
@@ -133,6 +141,7 @@ impl JobLedger {
         let is_plain = !std::mem::take(&mut self.was_rebuilt)
             && context.course == self.context.course
             && self.job.as_ref().is_some_and(|known| known.generation == job.generation);
+        self.note_change(&job);
         self.version = version_of(&job);
         self.job = Some(job);
         if !is_plain {

@@ -38,9 +38,11 @@ impl JobLedger {
         self.note_past(facts);
         self.give_up(&facts.name);
         self.note_removal(facts);
+        self.note_time(facts);
         let verdict = self.verdict(facts);
-        let context = &self.context;
         let Some(slot) = self.pods.find(&facts.uid) else {
+            self.note_legacy(facts);
+            let context = &self.context;
             let mut record = new_record(facts, verdict);
             record.share = context.share(&record);
             self.note_finalizer(false, record.is_held());
@@ -57,6 +59,7 @@ impl JobLedger {
         let was_doomed = known.is_doomed;
         // Its deletion counted as a failure already: that it has ended now is no second one.
         let is_counted = known.is_noted && facts.phase == PodPhase::Failed;
+        let context = &self.context;
         self.pods.change(
             slot,
             |record| record.take(facts, verdict),
@@ -234,6 +237,13 @@ impl JobLedger {
         }
     }
 
+    /// When the last Pod ended, or was given up.
+    fn note_time(&mut self, facts: &PodFacts) {
+        if !facts.is_active() {
+            self.last_end = self.last_end.map(|last| last.max(facts.finished_at));
+        }
+    }
+
     /// Pods that were counted before this ledger began hold the next one back all the same,
     /// as long as they exist.
     fn note_past(&mut self, facts: &PodFacts) {
@@ -274,6 +284,7 @@ impl JobLedger {
                 self.failed.remove(index);
                 if self.completed.insert(index) {
                     self.attempts.remove(&index);
+                    self.legacies.remove(&index);
                     if let Some(progress) = &mut self.progress {
                         progress.insert(index);
                     }
@@ -299,6 +310,7 @@ impl JobLedger {
         {
             if is_last_failure(record, per_index) && !self.completed.contains(index) {
                 self.failed.insert(index);
+                self.legacies.remove(&index);
             }
         } else if !record.is_noted && record.verdict != Verdict::Forgive {
             // Ignored failures hold the next Pod back as well: or a Pod that always fails
