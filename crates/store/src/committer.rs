@@ -85,7 +85,7 @@ impl Committer {
     }
 
     /// Carries out one request, and is there no longer if it was the last.
-    pub(crate) fn serve(mut self, request: Request) -> Option<Self> {
+    pub(crate) fn serve(mut self: Box<Self>, request: Request) -> Option<Box<Self>> {
         let mut group = Group::gather(request, || None);
         let closing = group.close.take();
         self.carry_out(group);

@@ -39,7 +39,7 @@ enum Writer {
         committer: Option<JoinHandle<()>>,
     },
     /// Whoever asks: there is no disk to wait for. None is left once the store is closed.
-    Caller(Mutex<Option<Committer>>),
+    Caller(Mutex<Option<Box<Committer>>>),
 }
 
 impl Store {
@@ -61,7 +61,7 @@ impl Store {
         let shared = Shared::new(Memory::new());
         let committer =
             Committer { shared: shared.clone(), disk: None, options, refused_bytes: None };
-        let writer = Writer::Caller(Mutex::new(Some(committer)));
+        let writer = Writer::Caller(Mutex::new(Some(Box::new(committer))));
         Store { inner: Arc::new(Inner { shared, writer }) }
     }
 
