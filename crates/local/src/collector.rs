@@ -24,7 +24,7 @@ use stint_apiserver::kind::Names;
 use tokio::task::{unconstrained, yield_now};
 use tracing::warn;
 
-use crate::feed::{News, whole};
+use crate::feed::{News, feed, whole};
 use crate::graph::Graph;
 use crate::graph::object::{self, GraphKind, KindId, ObjectId, Owners, Propagation};
 use crate::graph::op::{Item, Op, Outcome};
@@ -46,8 +46,14 @@ pub(crate) async fn run(client: Client) -> Infallible {
     let kinds: Vec<&'static Names> = resource::collected().collect();
     let mut graph = Graph::new(kinds.iter().map(|names| graph_kind(names)).collect());
     let mut feeds = select_all(kinds.iter().enumerate().map(|(place, names)| {
-        let news = whole(resource::part::<MetaSight>(&client, names, None));
-        news.map(move |news| (KindId(place), news.map(|object| object.metadata))).boxed()
+        let news = match (names.group, names.plural) {
+            // The many: of all else they could be large.
+            ("", "pods") => whole(resource::part::<MetaSight>(&client, names, None))
+                .map(|news| news.map(|object| object.metadata))
+                .boxed(),
+            _ => feed(resource::api(&client, names, None), None),
+        };
+        news.map(move |news| (KindId(place), news)).boxed()
     }));
     let hands = Hands { client, kinds, graph_kinds: graph.kinds().to_vec() };
     let mut works = FuturesUnordered::new();

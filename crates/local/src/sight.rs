@@ -151,3 +151,33 @@ pub(crate) fn version(meta: &ObjectMeta) -> u64 {
 pub(crate) fn has_ended(phase: Option<&str>) -> bool {
     matches!(phase, Some("Succeeded" | "Failed"))
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn metadata_without_labels_and_annotations_have_all_else_that_is_looked_at() {
+        let time = "2026-01-02T03:04:05Z";
+        let mut object = json!({"metadata": {
+            "name": "a", "namespace": "n", "uid": "u", "resourceVersion": "7", "creationTimestamp": time,
+            "deletionTimestamp": time, "deletionGracePeriodSeconds": 3, "finalizers": ["f"],
+            "ownerReferences": [{"apiVersion": "v1", "kind": "K", "name": "o", "uid": "v"}],
+        }});
+        let read = |object: &serde_json::Value| -> (ObjectMeta, ObjectMeta) {
+            let whole: Sight<IgnoredAny, IgnoredAny> =
+                serde_json::from_value(object.clone()).expect("an object");
+            let part: MetaSight = serde_json::from_value(object.clone()).expect("an object");
+            (whole.metadata, part.metadata)
+        };
+        let (whole, part) = read(&object);
+        assert_eq!(whole, part);
+        object["metadata"]["labels"] = json!({"x": "1"});
+        object["metadata"]["annotations"] = json!({"y": "2"});
+        let (whole, labelled) = read(&object);
+        assert_eq!(labelled, part);
+        assert!(whole.labels.is_some());
+    }
+}

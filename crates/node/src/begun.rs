@@ -7,10 +7,9 @@
 //! # Guarantees
 //!
 //! - A run's file is there before a runtime is asked to start it, and goes only with the folder of
-//!   its Pod, or when the runtime has said that nothing was started.
+//!   its Pod, or when it is known that nothing was started.
 
 use std::collections::{BTreeMap, HashMap};
-use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
@@ -18,9 +17,6 @@ use std::path::{Path, PathBuf};
 
 /// How the files end. What comes before is the name of a container and the number of a run.
 const SUFFIX: &str = ".begun";
-
-/// Who may do what with a run's file.
-pub(crate) const MODE: u32 = 0o666;
 
 /// The containers that have begun, by the uid of their Pod. A Pod that was only prepared has none.
 pub(crate) type Begun = HashMap<String, Runs>;
@@ -31,11 +27,6 @@ pub(crate) type Runs = BTreeMap<String, u32>;
 /// The file of a run in the folder of its Pod.
 pub(crate) fn file(folder: &Path, container: &str, run: u32) -> PathBuf {
     folder.join(format!("{container}.{run}{SUFFIX}"))
-}
-
-/// Whether the file of a run has such a name.
-pub(crate) fn is_file(name: &OsStr) -> bool {
-    name.to_str().is_some_and(|name| name.ends_with(SUFFIX))
 }
 
 /// The file in a Pod's folder that its first run is given, if there is one: another Pod had it.
@@ -49,7 +40,7 @@ pub(crate) fn note(file: &Path) -> io::Result<()> {
     if spare.is_some_and(|spare| fs::rename(spare, file).is_ok()) {
         return Ok(());
     }
-    fs::File::create(file)?.set_permissions(fs::Permissions::from_mode(MODE))
+    fs::File::create(file)?.set_permissions(fs::Permissions::from_mode(0o666))
 }
 
 /// Takes back that a run has begun: nothing was started.

@@ -71,6 +71,8 @@ struct File {
 struct Written {
     number: u64,
     lines: Option<Arc<str>>,
+    /// Whether its Pod has ended: the file may be another's by now.
+    is_over: bool,
 }
 
 /// What is to be written to a file. It is made with the table at hand and written without it:
@@ -98,9 +100,13 @@ impl HostsFiles {
         text.write()
     }
 
-    /// Keeps a Pod's file no longer.
+    /// Keeps a Pod's file no longer. Once this returns nothing is written to it, whatever was about to
+    /// be; so it may have to wait for a disk.
     pub(crate) fn remove(&self, pod: &PodRef) {
-        self.lock().files.remove(&pod.uid);
+        let file = self.lock().files.remove(&pod.uid);
+        if let Some(file) = file {
+            file.written.lock().expect("nobody panics with it").is_over = true;
+        }
     }
 
     /// Follows the services of the cluster, without end.
@@ -190,17 +196,17 @@ impl Inner {
 }
 
 impl Text {
-    /// Writes it, unless a later one was written meanwhile, or the same before.
+    /// Writes it, unless its Pod has ended or a later one was written meanwhile, or the same before.
     fn write(self) -> io::Result<()> {
         let Text { number, file, lines } = self;
         let mut written = file.written.lock().expect("nobody panics with it");
-        if written.number > number {
+        if written.is_over || written.number > number {
             return Ok(());
         }
         if written.lines.as_ref() != Some(&lines) {
             write(&file.path, &hosts_text(&file.pod, file.address, &lines))?;
         }
-        *written = Written { number, lines: Some(lines) };
+        *written = Written { number, lines: Some(lines), is_over: false };
         Ok(())
     }
 
@@ -286,5 +292,24 @@ mod tests {
         assert!(put(4, "b\n").ends_with("\nb\n"));
         assert!(put(3, "a\n").ends_with("\nb\n"), "a later one is there");
         assert!(put(5, "a\n").ends_with("\na\n"));
+    }
+
+    #[test]
+    fn what_was_to_be_written_for_a_pod_that_has_ended_is_not() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("hosts");
+        let (files, mut pod) = (HostsFiles::default(), Pod::default());
+        pod.metadata.uid = Some("u".to_owned());
+        let pod = Arc::new(pod);
+        files.add(&pod, path.clone(), Ipv4Addr::LOCALHOST).expect("it can be written");
+        let late = {
+            let mut inner = files.lock();
+            let file = inner.files["u"].clone();
+            Text { lines: "late\n".into(), ..inner.text(file) }
+        };
+        files.remove(&PodRef::of(&pod));
+        std::fs::write(&path, "another's").expect("it is ours");
+        late.write().expect("there is nothing to do");
+        assert_eq!(std::fs::read_to_string(&path).expect("it is there"), "another's");
     }
 }

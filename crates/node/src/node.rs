@@ -64,7 +64,6 @@ impl Node {
         let (folder, clock) = (options.data.join(logs::FOLDER), options.clock.clone());
         let logs = Logs::new(folder, options.logs, clock);
         let consoles = Consoles::default();
-        let own_user = rustix::process::getuid().as_raw();
         let shared = Arc::new(Shared {
             calls,
             runtime,
@@ -74,8 +73,8 @@ impl Node {
             addresses: Mutex::new(Addresses::claim(options.addresses, &options.data)),
             starts: Semaphore::new(options.starts_at_once.max(1)),
             passing: Arc::new(Semaphore::new(PASSING_STATUSES_AT_ONCE)),
-            spares: Spares::new(options.data.join("spare"), own_user),
-            own_user,
+            spares: Spares::new(options.data.join("spare")),
+            own_user: rustix::process::getuid().as_raw(),
             has_said_images: AtomicBool::new(false),
             options,
         });
@@ -244,8 +243,8 @@ impl Agent {
         }
         registration.shutdown().await;
         let shared = self.shared.clone();
-        let clearing = tokio::task::spawn_blocking(move || shared.spares.clear());
-        clearing.await.expect("clearing does not panic");
+        let closing = tokio::task::spawn_blocking(move || shared.spares.close());
+        closing.await.expect("closing does not panic");
         self.say_unready(&calls, &options).await;
     }
 

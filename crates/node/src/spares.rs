@@ -10,15 +10,22 @@
 //! # Guarantees
 //!
 //! - A folder is a Pod's, or it is spare: it moves at once.
-//! - Nothing that a Pod has written is found by another. What holds more than every Pod's folder does, or
-//!   was changed in a way that cannot be undone, is removed.
+//! - Nothing that a Pod has left in its folder is found by another: what holds more than was made for the
+//!   Pod, or a file that was changed in any way since, is removed. (Whoever was given an open file by a
+//!   Pod that has ended may still write to it.)
+//!
+//! # Assumptions
+//!
+//! - Every change of a file, of its content, owner, mode, names or attributes, shows in its ctime. (Where
+//!   that is coarse, one of its attributes within milliseconds may not.)
 
-use std::ffi::OsStr;
-use std::fs::{self, DirEntry, Metadata, OpenOptions};
+use std::collections::HashMap;
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, DirEntry, Metadata};
 use std::io;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard};
 
 use crate::begun;
 
@@ -29,15 +36,11 @@ const MOST: usize = 128;
 /// The name of the hosts file of a Pod.
 pub(crate) const HOSTS: &str = "hosts";
 
-/// What every Pod's hosts file and every run's file may be for others.
-const HOSTS_MODE: u32 = 0o644;
-
 /// Folders that are no Pod's.
 #[derive(Debug)]
 pub(crate) struct Spares {
     /// Where they are.
     folder: PathBuf,
-    own_user: u32,
     kept: Mutex<Kept>,
 }
 
@@ -46,12 +49,40 @@ struct Kept {
     free: Vec<PathBuf>,
     /// How many there were so far.
     count: u64,
+    /// The files that were made for Pods, by their folders.
+    seals: HashMap<PathBuf, Vec<(OsString, Seal)>>,
+    /// Whether no more are kept.
+    is_closed: bool,
+}
+
+/// How a file was when it was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Seal {
+    inode: u64,
+    bytes: u64,
+    mode: u32,
+    owner: (u32, u32),
+    names: u64,
+    changed: (i64, i64),
+}
+
+impl Seal {
+    fn of(file: &Metadata) -> Self {
+        Seal {
+            inode: file.ino(),
+            bytes: file.len(),
+            mode: file.mode(),
+            owner: (file.uid(), file.gid()),
+            names: file.nlink(),
+            changed: (file.ctime(), file.ctime_nsec()),
+        }
+    }
 }
 
 impl Spares {
     /// None yet. What an earlier process has left in this folder is removed by [`Spares::clear`].
-    pub(crate) fn new(folder: PathBuf, own_user: u32) -> Self {
-        Spares { folder, own_user, kept: Mutex::default() }
+    pub(crate) fn new(folder: PathBuf) -> Self {
+        Spares { folder, kept: Mutex::default() }
     }
 
     /// Makes the folder of a Pod, if it has none yet.
@@ -59,38 +90,50 @@ impl Spares {
         if folder.exists() {
             return Ok(());
         }
-        while let Some(spare) = self.kept().free.pop() {
-            // It may have been removed by whoever tidies up here.
-            if fs::rename(spare, folder).is_ok() {
+        let spare = self.kept().free.pop();
+        if let Some(spare) = spare {
+            if fs::rename(&spare, folder).is_ok() {
                 return Ok(());
             }
+            remove(&spare);
         }
         fs::create_dir_all(folder)
     }
 
-    /// Takes the folder of a Pod that has ended; `false` if it is not one to be kept.
-    pub(crate) fn take(&self, folder: &Path) -> bool {
-        let spare = {
+    /// Notes how a file is that was just made for a Pod, in its folder: as long as it is so, it can be
+    /// handed on.
+    pub(crate) fn seal(&self, file: &Path) {
+        let (Some(folder), Some(name)) = (file.parent(), file.file_name()) else { return };
+        // Without a seal it is not handed on, which is all there is to it.
+        let Ok(metadata) = fs::symlink_metadata(file) else { return };
+        let mut kept = self.kept();
+        let seals = kept.seals.entry(folder.to_owned()).or_default();
+        seals.push((name.to_owned(), Seal::of(&metadata)));
+    }
+
+    /// Takes the folder of a Pod that has ended: keeps it, or removes it.
+    pub(crate) fn take(&self, folder: &Path) {
+        let (spare, seals) = {
             let mut kept = self.kept();
-            if kept.free.len() >= MOST {
-                return false;
-            }
+            let seals = kept.seals.remove(folder).unwrap_or_default();
+            let has_room = kept.free.len() < MOST && !kept.is_closed;
             kept.count += 1;
-            self.folder.join(kept.count.to_string())
+            (has_room.then(|| self.folder.join(kept.count.to_string())), seals)
         };
-        let moved = fs::rename(folder, &spare).or_else(|_| {
-            fs::create_dir_all(&self.folder)?;
-            fs::rename(folder, &spare)
-        });
-        if moved.is_err() {
-            return false;
-        }
-        if self.empty(&spare).is_ok_and(|is_empty| is_empty) {
+        let Some(spare) = spare.filter(|spare| self.move_to(folder, spare).is_ok()) else {
+            return remove(folder);
+        };
+        if is_as_made(&spare, &seals).is_ok_and(|is_as_made| is_as_made) {
             self.kept().free.push(spare);
         } else {
             remove(&spare);
         }
-        true
+    }
+
+    /// Removes the folder of a Pod that has ended, in whatever way.
+    pub(crate) fn discard(&self, folder: &Path) {
+        self.kept().seals.remove(folder);
+        remove(folder);
     }
 
     /// Removes all of them, and what an earlier process has left.
@@ -99,47 +142,47 @@ impl Spares {
         remove(&self.folder);
     }
 
-    /// Makes a folder as good as new; whether it is.
-    fn empty(&self, spare: &Path) -> io::Result<bool> {
-        let mut has_run = false;
-        for entry in fs::read_dir(spare)? {
-            let entry = entry?;
-            let name = entry.file_name();
-            let is_ours = if name == OsStr::new(HOSTS) {
-                self.is_plain(&entry.metadata()?, HOSTS_MODE)
-            } else if begun::is_file(&name) && !has_run {
-                has_run = true;
-                self.is_plain(&entry.metadata()?, begun::MODE) && empty_run(spare, &entry)?
-            } else {
-                false
-            };
-            if !is_ours {
-                return Ok(false);
-            }
-        }
-        Ok(true)
+    /// The same, and keeps none from now on.
+    pub(crate) fn close(&self) {
+        self.kept().is_closed = true;
+        self.clear();
     }
 
-    /// Whether a file is as it was made: nobody else's, under no other name, for nobody else to change.
-    fn is_plain(&self, file: &Metadata, mode: u32) -> bool {
-        let is_file = file.is_file() && file.nlink() == 1 && file.uid() == self.own_user;
-        is_file && file.mode() & 0o7777 == mode
+    fn move_to(&self, folder: &Path, spare: &Path) -> io::Result<()> {
+        fs::rename(folder, spare).or_else(|_| {
+            fs::create_dir_all(&self.folder)?;
+            fs::rename(folder, spare)
+        })
     }
 
-    fn kept(&self) -> std::sync::MutexGuard<'_, Kept> {
+    fn kept(&self) -> MutexGuard<'_, Kept> {
         self.kept.lock().expect("nobody panics with it")
     }
 }
 
-/// Makes the file of a run one of the next.
-fn empty_run(spare: &Path, entry: &DirEntry) -> io::Result<bool> {
-    let path = entry.path();
-    if entry.metadata()?.len() > 0 {
-        let flags = libc::O_NOFOLLOW;
-        OpenOptions::new().write(true).custom_flags(flags).open(&path)?.set_len(0)?;
+/// Whether a folder holds nothing but what was made for its Pod, as it was made. The file of its run is
+/// one of the next then.
+fn is_as_made(spare: &Path, seals: &[(OsString, Seal)]) -> io::Result<bool> {
+    let entries: Vec<DirEntry> = fs::read_dir(spare)?.collect::<io::Result<_>>()?;
+    let mut runs = Vec::new();
+    for entry in entries {
+        let name = entry.file_name();
+        let seal = seals.iter().rev().find(|(sealed, _)| *sealed == name);
+        let is_as_made = seal.is_some_and(|(_, seal)| {
+            entry.metadata().is_ok_and(|file| file.is_file() && Seal::of(&file) == *seal)
+        });
+        if !is_as_made {
+            return Ok(false);
+        }
+        if name != OsStr::new(HOSTS) {
+            runs.push(entry.path());
+        }
     }
-    fs::rename(path, begun::spare(spare))?;
-    Ok(true)
+    match &runs[..] {
+        [] => Ok(true),
+        [run] => fs::rename(run, begun::spare(spare)).map(|()| true),
+        _ => Ok(false),
+    }
 }
 
 /// Removes a folder, if there is one.
@@ -154,7 +197,7 @@ pub(crate) fn remove(folder: &Path) {
 
 #[cfg(test)]
 mod tests {
-    use std::fs::Permissions;
+    use std::fs::{OpenOptions, Permissions};
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
@@ -168,8 +211,7 @@ mod tests {
     fn data() -> Data {
         let temporary = tempfile::tempdir().expect("a folder");
         let pods = temporary.path().join("pods");
-        let own_user = rustix::process::getuid().as_raw();
-        let spares = Spares::new(temporary.path().join("spare"), own_user);
+        let spares = Spares::new(temporary.path().join("spare"));
         Data { _temporary: temporary, pods, spares }
     }
 
@@ -178,10 +220,11 @@ mod tests {
         fn ended(&self, uid: &str, change: impl FnOnce(&Path)) -> PathBuf {
             let folder = self.pods.join(uid);
             self.spares.make(&folder).expect("a folder");
-            let hosts = folder.join(HOSTS);
+            let (hosts, run) = (folder.join(HOSTS), begun::file(&folder, "main", 0));
             fs::write(&hosts, "127.0.0.1 a").expect("a file");
-            fs::set_permissions(&hosts, Permissions::from_mode(0o644)).expect("its mode");
-            begun::note(&begun::file(&folder, "main", 0)).expect("a file");
+            begun::note(&run).expect("a file");
+            self.spares.seal(&hosts);
+            self.spares.seal(&run);
             change(&folder);
             folder
         }
@@ -192,7 +235,8 @@ mod tests {
     }
 
     fn names(folder: &Path) -> Vec<String> {
-        let entries = fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry"));
+        let entries =
+            fs::read_dir(folder).into_iter().flatten().map(|entry| entry.expect("an entry"));
         let mut names: Vec<_> =
             entries.map(|it| it.file_name().into_string().expect("a name")).collect();
         names.sort();
@@ -202,13 +246,11 @@ mod tests {
     #[test]
     fn the_files_of_a_pod_become_those_of_the_next() {
         let data = data();
-        let first = data.ended("a", |folder| {
-            fs::write(begun::file(folder, "main", 0), "last words").expect("its last words");
-        });
+        let first = data.ended("a", |_| ());
         let inode = |path: &Path| fs::metadata(path).expect("it is there").ino();
         let before = [first.clone(), first.join(HOSTS), begun::file(&first, "main", 0)];
         let before = before.each_ref().map(|path| inode(path));
-        assert!(data.spares.take(&first));
+        data.spares.take(&first);
         assert!(!first.exists());
         let second = data.pods.join("b");
         data.spares.make(&second).expect("a folder");
@@ -222,26 +264,44 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_as_every_pods_is_not_kept() {
+    fn what_is_not_as_it_was_made_is_not_handed_on() {
         let own = |folder: &Path| begun::file(folder, "main", 0);
-        let changes: [&dyn Fn(&Path); 6] = [
+        let hosts = |folder: &Path| folder.join(HOSTS);
+        let changes: [&dyn Fn(&Path); 9] = [
             &|folder| fs::create_dir(folder.join("volumes")).expect("a folder"),
             &|folder| begun::note(&begun::file(folder, "main", 1)).expect("a second run"),
             &|folder| fs::write(folder.join("more"), "").expect("a file"),
+            &|folder| fs::write(own(folder), "last words").expect("its last words"),
             &|folder| fs::hard_link(own(folder), folder.with_extension("link")).expect("a link"),
             &|folder| {
                 fs::remove_file(own(folder)).expect("it was there");
                 std::os::unix::fs::symlink("/etc/passwd", own(folder)).expect("a link");
             },
             &|folder| {
-                let hosts = folder.join(HOSTS);
-                fs::set_permissions(hosts, Permissions::from_mode(0o666)).expect("its mode");
+                fs::set_permissions(hosts(folder), Permissions::from_mode(0o600))
+                    .expect("its mode");
+            },
+            // Sparse, and as large as a file can be: nobody may read it whole.
+            &|folder| {
+                let file = OpenOptions::new().write(true).open(hosts(folder)).expect("it is there");
+                file.set_len(1 << 40).expect("it has holes");
+            },
+            // Changed, and changed back: where time is coarse, until it shows.
+            &|folder| {
+                let changed = || Seal::of(&fs::metadata(own(folder)).expect("it is there")).changed;
+                let before = changed();
+                while changed() == before {
+                    for mode in [0o600, 0o666] {
+                        let mode = Permissions::from_mode(mode);
+                        fs::set_permissions(own(folder), mode).expect("its mode");
+                    }
+                }
             },
         ];
         for (at, change) in changes.into_iter().enumerate() {
             let data = data();
             let folder = data.ended("a", change);
-            assert!(data.spares.take(&folder), "change {at}");
+            data.spares.take(&folder);
             assert!(!folder.exists(), "change {at}");
             assert_eq!(data.spare_count(), 0, "change {at}");
             assert_eq!(names(&data.spares.folder), [""; 0], "change {at}");
@@ -252,18 +312,21 @@ mod tests {
     fn no_more_are_kept_than_are_of_use_and_none_at_the_end() {
         let data = data();
         let folders: Vec<_> = (0..MOST + 2).map(|at| data.ended(&at.to_string(), |_| ())).collect();
-        let taken = folders.iter().filter(|folder| data.spares.take(folder)).count();
-        assert_eq!((taken, data.spare_count()), (MOST, MOST));
-        data.spares.clear();
+        folders.iter().for_each(|folder| data.spares.take(folder));
+        assert_eq!((data.spare_count(), names(&data.pods).len()), (MOST, 0));
+        data.spares.close();
         assert!(!data.spares.folder.exists());
-        data.spares.make(&data.pods.join("later")).expect("a folder without any");
+        let later = data.ended("later", |_| ());
+        data.spares.take(&later);
+        assert!(!later.exists() && !data.spares.folder.exists());
+        assert!(data.spares.kept().seals.is_empty());
     }
 
     #[test]
     fn a_folder_that_is_there_stays_and_a_spare_one_that_is_gone_is_no_trouble() {
         let data = data();
         let folder = data.ended("a", |_| ());
-        assert!(data.spares.take(&folder));
+        data.spares.take(&folder);
         let other = data.pods.join("b");
         fs::create_dir(&other).expect("a folder");
         fs::write(other.join("mine"), "").expect("a file");

@@ -166,6 +166,8 @@ struct Worker {
     refresh_at: Option<Timestamp>,
     /// Whether there is a folder for them: once it is removed nothing may be made in it.
     folder: Arc<Mutex<FolderIs>>,
+    /// Whether a container has ended unseen.
+    has_lost: bool,
     containers: Vec<Option<Arc<dyn Container>>>,
     /// Whether the Pod has an ending: what waits for its turn to start does not start any more.
     is_ending: Arc<AtomicBool>,
@@ -284,6 +286,7 @@ impl Worker {
             volumes: Arc::default(),
             refresh_at: None,
             folder: Arc::new(Mutex::new(FolderIs::Kept)),
+            has_lost: false,
             containers: vec![None; life.cells.len()],
             is_ending: Arc::default(),
             under_way: FuturesUnordered::new(),
@@ -463,7 +466,10 @@ impl Worker {
         let now = self.shared.now();
         match done {
             Done::Told => {}
-            Done::Fact(fact) => self.life.observe(fact, now),
+            Done::Fact(fact) => {
+                self.has_lost |= matches!(fact, Fact::Lost { .. });
+                self.life.observe(fact, now);
+            }
             Done::Refreshed => self.plan_refresh(now),
             Done::Prepared(volumes) => {
                 self.volumes = Arc::new(volumes);
@@ -544,21 +550,23 @@ impl Worker {
 
     /// Gives back what the Pod had. Its logs stay as long as it is in the API.
     async fn clean_up(self) {
-        let Worker { shared, target, address, sandbox, folder: state, .. } = self;
+        let Worker { shared, target, address, sandbox, folder: state, has_lost, .. } = self;
         if let Some(sandbox) = sandbox.write().await.take() {
             sandbox.close().await;
         }
         shared.logs.finish(&target.uid);
         shared.consoles.forget(&target.uid);
-        shared.hosts.remove(&target);
         if let Some(address) = address {
             shared.addresses.lock().expect("nobody panics with it").give_back(address);
         }
         let folder = shared.pod_folder(&target.uid);
         let removing = tokio::task::spawn_blocking(move || {
+            shared.hosts.remove(&target);
             *state.lock().expect("nobody panics with it") = FolderIs::Removed;
-            if !shared.spares.take(&folder) {
-                spares::remove(&folder);
+            // What has run there may not be gone yet if nobody saw it end.
+            match has_lost {
+                true => shared.spares.discard(&folder),
+                false => shared.spares.take(&folder),
             }
         });
         removing.await.expect("removing does not panic");

@@ -183,7 +183,7 @@ impl Store {
         self.inner.shared.read().floor().revision
     }
 
-    /// Whether no write can be taken any more: the store was closed, or its thread has ended.
+    /// Whether no write can be taken any more: the store was closed, or whoever wrote has panicked.
     /// Reads go on. For health checks; a full disk does not close a store.
     pub fn is_closed(&self) -> bool {
         match &self.inner.writer {

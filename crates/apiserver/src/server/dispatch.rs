@@ -621,7 +621,7 @@ impl<'r> Call<'r> {
                 let patch = Patch::read(patch_type, body).map_err(patch_failed)?;
                 let is_about_owners = may_be_about_owners(patch_type, body);
                 let mut repeated = repeated_fields(body, options.validation);
-                if patch_type == PatchType::Json {
+                if patch_type == PatchType::Json && options.validation != FieldValidation::Ignore {
                     let found = repeated.iter().map(|words| format!("json patch {words}"));
                     repeated = found.chain(strange_members(body)).collect();
                 }

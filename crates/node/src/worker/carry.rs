@@ -310,8 +310,13 @@ async fn make_files(
         let made = shared.spares.make(&folder);
         made.map_err(|error| format!("cannot create {}: {error}", folder.display()))?;
         if let Some(file) = hosts_file(&shared, &pod) {
-            let added = shared.hosts.add(&pod, file, around.pod_address);
-            added.map_err(|error| format!("cannot write the hosts file: {error}"))?;
+            let added = shared.hosts.add(&pod, file.clone(), around.pod_address);
+            added.map_err(|error| {
+                // The next try is to have another one.
+                shared.spares.discard(&folder);
+                format!("cannot write the hosts file: {error}")
+            })?;
+            shared.spares.seal(&file);
         }
         volumes::make(&pod, &folder, &sources, &around)
     };
@@ -321,6 +326,9 @@ async fn make_files(
 fn is_on_host(pod: &Pod) -> bool {
     spec_of(pod).is_some_and(|spec| spec.host_network == Some(true))
 }
+
+/// Why nothing is started any more.
+const ENDING: &str = "the Pod is ending";
 
 /// One start of a container.
 #[derive(Clone)]
@@ -380,7 +388,7 @@ impl Start {
             return Err(later("CreateContainerError", "the Pod is being closed".to_owned()));
         };
         if self.is_ending.load(Ordering::Relaxed) {
-            return Err(later("CreateContainerError", "the Pod is ending".to_owned()));
+            return Err(later("CreateContainerError", ENDING.to_owned()));
         }
         // The next one comes after this one was asked for, not after it was started.
         drop(turn);
@@ -438,10 +446,14 @@ impl Start {
                 message_file,
             };
             let spec = container_spec(&this.pod, &this.container, this.run, &ingredients)?;
+            let later = |message| NotStarted::Later { reason: "CreateContainerError", message };
+            if this.is_ending.load(Ordering::Relaxed) {
+                return Err(later(ENDING.to_owned()));
+            }
             begun::note(&begun).map_err(|error| {
-                let why = format!("cannot create {}: {}", begun.display(), explained(&error));
-                NotStarted::Later { reason: "CreateContainerError", message: why }
+                later(format!("cannot create {}: {}", begun.display(), explained(&error)))
             })?;
+            this.shared.spares.seal(&begun);
             let Start { shared, target, container, run, .. } = &this;
             let is_awaited = shared.options.log_readers.expect(&this.pod);
             Ok((spec, shared.logs.begin(target, &container.name, *run, is_awaited)))
