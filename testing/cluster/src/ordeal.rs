@@ -50,24 +50,6 @@ impl Ordeal {
     /// Waits for the end, and checks it: every index had the Pods that its fate asks for, and not one
     /// more.
     pub async fn check(&self, stage: &Stage) {
-        self.check_status(stage).await;
-        self.check_pods(&stage.history.of(self.name));
-    }
-
-    /// The same of a Job that two have led, each of which may have filled a place with another index:
-    /// how many Pods were too many. Such a Pod is gone before it has ended, it counts for nothing, no
-    /// index has two at once, and its index goes on as if it had not been. There are not more of them
-    /// than places.
-    pub async fn check_led_by_two(&self, stage: &Stage, parallelism: usize) -> usize {
-        self.check_status(stage).await;
-        let lives = stage.history.of(self.name).into_iter();
-        let (surplus, needed): (Vec<Life>, Vec<Life>) = lives.partition(is_surplus);
-        self.check_pods(&needed);
-        assert!(surplus.len() <= parallelism, "{} Pods too many: {surplus:#?}", surplus.len());
-        surplus.len()
-    }
-
-    async fn check_status(&self, stage: &Stage) {
         let job = stage.finish(self.name).await;
         let status = job.status.clone().expect("a status");
         let context =
@@ -84,6 +66,7 @@ impl Ordeal {
         let uncounted = status.uncounted_terminated_pods.clone().unwrap_or_default();
         let uncounted = [uncounted.succeeded, uncounted.failed].map(Option::unwrap_or_default);
         assert!(uncounted.iter().all(Vec::is_empty), "{}", context());
+        self.check_pods(&stage.history.of(self.name));
         let broken = stage.history.broken();
         let broken: Vec<&String> = broken.iter().filter(|it| it.contains(self.name)).collect();
         assert!(broken.is_empty(), "{broken:#?}");
@@ -111,11 +94,6 @@ impl Ordeal {
             assert_eq!(seen, Some(expected), "{}, index {index}", self.name);
         }
     }
-}
-
-/// Whether a Pod was deleted before it had ended, and has not counted.
-fn is_surplus(life: &Life) -> bool {
-    life.is_deleted && life.ended.is_none() && !life.has_counted
 }
 
 /// A Job without indexes, some of whose first Pods fail.
