@@ -169,6 +169,12 @@ impl<'p> Page<'p> {
                 "next: its Pods begin when what they wait for is there; what is wrong in the Job itself \
                  cannot be changed: delete {name}, mend it and create it again\n"
             ),
+            // Whoever is to run the Job has made them.
+            State::Waiting if self.pods.iter().any(waits_for_node) => {
+                "next: its Pods begin when they are given a node, which is up to the scheduler of the \
+                 cluster\n"
+                    .to_owned()
+            }
             State::Running | State::Completing => logs(" -f"),
             State::Suspended => {
                 "next: it starts when its spec.suspend is set to false\n".to_owned()
@@ -193,6 +199,11 @@ fn is_held_up(pod: &PodSight) -> bool {
 /// Whether it has a node and has not begun, and it is known why.
 fn waits_for_something(pod: &PodSight) -> bool {
     pod.is_starting() && pod.why_waiting().is_some()
+}
+
+/// Whether it has no node yet.
+fn waits_for_node(pod: &PodSight) -> bool {
+    pod.is_under_way() && pod.node().is_none()
 }
 
 /// A row for each of them, up to some.
@@ -249,6 +260,34 @@ mod tests {
         let time = format!("2026-01-01T00:00:{second:02}Z");
         json!({"phase": phase, "containerStatuses": [{"name": "main",
             "state": {"terminated": {"exitCode": code, "finishedAt": time}}}]})
+    }
+
+    #[test]
+    fn who_waits_for_a_node_is_told_so_also_if_another_controller_made_its_pods() {
+        let job = |managed_by: Option<&str>| -> Job {
+            serde_json::from_value(json!({
+                "metadata": {"name": "work", "namespace": "default", "uid": "u"},
+                "spec": {"completions": 1, "completionMode": "Indexed", "managedBy": managed_by,
+                    "template": {}},
+                "status": {"active": 1, "ready": 0},
+            }))
+            .expect("it is a Job")
+        };
+        let next = |job: Job, pods: &[PodSight]| {
+            let text = Page::new(job, pods, None).text(
+                &[],
+                Painter::new(false),
+                "2026-01-01T00:01:00Z".parse().expect("a time"),
+                "",
+                None,
+            );
+            text.lines().last().expect("a line").to_owned()
+        };
+        let unbound = [pod(0, "a", 2, json!({"phase": "Pending"}))];
+        let told = next(job(Some("stint.dev/job-controller")), &unbound);
+        assert!(told.starts_with("next: its Pods begin when they are given a node"), "{told}");
+        let alone = next(job(Some("stint.dev/job-controller")), &[]);
+        assert!(alone.contains("for the controller stint.dev/job-controller"), "{alone}");
     }
 
     #[test]
