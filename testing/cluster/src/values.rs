@@ -22,7 +22,7 @@ const ACCEPTED: &str = "values/accepted";
 const VERSION: &str = "1.36.0";
 
 /// What is refused, as JSON by its place, and what is named then.
-const WRONG: [(&str, &str, &str); 36] = [
+const WRONG: [(&str, &str, &str); 42] = [
     ("managedBy", "\"nobody\"", "managedBy"),
     ("managedBy", "\"a..b/c\"", "managedBy"),
     ("managedBy", "\"-a.io/c\"", "managedBy"),
@@ -63,10 +63,16 @@ const WRONG: [(&str, &str, &str); 36] = [
     ("leaderElection.renewDeadline", "\"2400ms\"", "longer than 1.2 times"),
     ("leaderElection.retryPeriod", "\"99ms\"", "100ms at least"),
     ("leaderElection.retryPeriod", "\"soon\"", "retryPeriod"),
+    ("podDisruptionBudget.minAvailable", "2", "podDisruptionBudget.minAvailable (2)"),
+    ("podDisruptionBudget.minAvailable", "3", "replicaCount (2)"),
+    ("podDisruptionBudget.minAvailable", "\"51%\"", "podDisruptionBudget.minAvailable (51%)"),
+    ("podDisruptionBudget.minAvailable", "\"100%\"", "replicaCount (2)"),
+    ("podDisruptionBudget.minAvailable", "-1", "minAvailable"),
+    ("podDisruptionBudget.minAvailable", "null", "minAvailable"),
 ];
 
 /// What is taken: values at the edges of what the table above refuses.
-const RIGHT: [(&str, &str); 16] = [
+const RIGHT: [(&str, &str); 21] = [
     ("managedBy", "\"example.com/a/b.c~d%!$&'()*+,;=:-\""),
     ("managedBy", "\"x/y\""),
     ("replaceBuiltin", "true"),
@@ -83,6 +89,11 @@ const RIGHT: [(&str, &str); 16] = [
     ("leaderElection.leaseDuration", "\"99999h999999m99999999s\""),
     ("leaderElection.leaseDuration", "\"11s\""),
     ("leaderElection.renewDeadline", "\"2401ms\""),
+    ("podDisruptionBudget.minAvailable", "0"),
+    ("podDisruptionBudget.minAvailable", "\"50%\""),
+    ("podDisruptionBudget", "{\"enabled\":false,\"minAvailable\":2}"),
+    ("replicaCount", "0"),
+    ("replicaCount", "1"),
 ];
 
 /// Texts that YAML would take for numbers and the like, where they stand without quotes.

@@ -68,6 +68,20 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end -}}
 {{- end -}}
 
+{{- /* A budget that all replicas are needed for: no node with one of them could be drained. Shares are rounded up, as
+Kubernetes does. */ -}}
+{{- define "stint.checkBudget" -}}
+{{- $replicas := int .Values.replicaCount -}}
+{{- $text := toString .Values.podDisruptionBudget.minAvailable -}}
+{{- $least := trimSuffix "%" $text | atoi -}}
+{{- if hasSuffix "%" $text -}}
+{{- $least = div (add (mul $least $replicas) 99) 100 -}}
+{{- end -}}
+{{- if and .Values.podDisruptionBudget.enabled (gt $replicas 1) (ge (int $least) $replicas) -}}
+{{- fail (printf "podDisruptionBudget.minAvailable (%s) must leave out one of replicaCount (%d) at least: else no node that runs a replica can be drained" $text $replicas) -}}
+{{- end -}}
+{{- end -}}
+
 {{- define "stint.rules" -}}
 # Watches them, and looks one up that it is not sure of.
 - apiGroups: [batch]
