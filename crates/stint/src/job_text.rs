@@ -57,8 +57,13 @@ pub(crate) fn count_rows(job: &JobProgress) -> String {
         if !failed.is_empty() {
             text += &row("failed", &(Counted::Indexes.told(failed.count()) + &listed(&failed)));
         }
-        if !job.preset.is_empty() {
-            let note = format!("{}{}", job.preset.count(), listed(&job.preset));
+        let (earlier, left_out) = (&job.earlier, job.left_out());
+        if !earlier.is_empty() {
+            let note = format!("{}{}", earlier.count(), listed(earlier));
+            text += &row("before", &format!("{note}: completed by an earlier run"));
+        }
+        if !left_out.is_empty() {
+            let note = format!("{}{}", left_out.count(), listed(&left_out));
             text += &row("left out", &format!("{note}: not run here, and counted as completed"));
         }
     }

@@ -42,6 +42,8 @@ pub(crate) struct JobProgress {
     pub(crate) title: String,
     /// The indexes that were completed before the run.
     pub(crate) preset: IndexSet,
+    /// Those of them that an earlier run has completed; the others are left out.
+    pub(crate) earlier: IndexSet,
     began: Instant,
     ended: Option<Instant>,
     /// Whether it was removed before its end.
@@ -226,6 +228,7 @@ impl Progress {
             job,
             title,
             preset,
+            earlier: IndexSet::new(),
             began: now,
             ended,
             is_gone: false,
@@ -242,6 +245,13 @@ impl Progress {
             slowest: Vec::new(),
             waits: None,
         });
+    }
+
+    /// Says of the Job that was last taken in what an earlier run has completed of it.
+    pub(crate) fn note_earlier(&mut self, earlier: IndexSet) {
+        if let Some(job) = self.jobs.last_mut() {
+            job.earlier = earlier;
+        }
     }
 
     /// Takes in a Pod that had ended before this run began.
@@ -363,6 +373,13 @@ impl Progress {
 }
 
 impl JobProgress {
+    /// The indexes that count as completed, and that nobody has run.
+    pub(crate) fn left_out(&self) -> IndexSet {
+        let mut wanted = self.preset.complement(completions(&self.job));
+        wanted.union(&self.earlier);
+        wanted.complement(completions(&self.job))
+    }
+
     pub(crate) fn end(&self) -> End {
         let has =
             |kind: &str| self.conditions().iter().any(|it| it.type_ == kind && it.status == "True");

@@ -462,6 +462,7 @@ impl Run {
                 say(&format!("{note}\n"));
             }
             progress.add(made.job, made.preset, Instant::now());
+            progress.note_earlier(made.earlier);
             let ended = made.earlier_pods.iter().filter(|pod| !pod.is_under_way());
             ended.for_each(|pod| progress.observe_earlier_pod(pod));
             earlier_pods.extend(made.earlier_pods);

@@ -228,7 +228,7 @@ impl Store {
             }
         }
         answered.await.unwrap_or_else(|_| {
-            let source = Arc::new(io::Error::other("the store's thread has ended"));
+            let source = Arc::new(io::Error::other("whoever carries out writes has ended"));
             Err(StoreError::InDoubt { source })
         })
     }

@@ -100,6 +100,8 @@ pub(crate) struct Made {
     pub(crate) job: Job,
     /// The indexes that are not this run's.
     pub(crate) preset: IndexSet,
+    /// Those of them that an earlier run has completed.
+    pub(crate) earlier: IndexSet,
     /// What to say about it.
     pub(crate) note: Option<String>,
     /// The Pods that had ended before, or begun: those end with the process that ran them.
@@ -262,7 +264,8 @@ pub(crate) async fn make_job(
         draft.clear_away(&old).await?;
     }
     let made = draft.create(&done, &left_out).await?;
-    Ok(Made { job: typed(made), preset: done, note, earlier_pods: Vec::new() })
+    let earlier = without(&done, &left_out, completions(&written.object));
+    Ok(Made { job: typed(made), preset: done, earlier, note, earlier_pods: Vec::new() })
 }
 
 /// The indexes that are not to be run.
@@ -472,7 +475,8 @@ impl<'a> Draft<'a> {
         let mut earlier_pods: Vec<PodSight> = pods.map_err(|source| self.refused(source))?;
         earlier_pods.retain(|pod| !pod.is_under_way() || pod.begun_containers().next().is_some());
         let note = Some(note);
-        Ok(Made { job: typed(job), preset, note, earlier_pods })
+        let earlier = IndexSet::new();
+        Ok(Made { job: typed(job), preset, earlier, note, earlier_pods })
     }
 }
 

@@ -12,8 +12,11 @@ use crate::progress::{End, JobProgress, Slow};
 use crate::shell_word::quoted;
 use crate::words;
 
-/// The longest list of indexes that anybody would paste.
+/// The longest list of indexes that stands in the midst of advice; longer ones have a line of their own.
 const MAX_ONLY_CHARS: usize = 200;
+
+/// The longest of those: half of what Linux takes as one argument.
+const MAX_LONG_ONLY_CHARS: usize = 64 * 1024;
 
 /// Most of those that were still running.
 const MAX_RUNNING: usize = 8;
@@ -101,6 +104,7 @@ pub(crate) fn advice(logs: &Logs, next: &Next, again: &str, is_stdin: bool) -> S
         Logs::Data { logs, .. } => text += &format!("logs: {}\n", logs.display()),
     }
     let input = if is_stdin { "      with the manifest on standard input again\n" } else { "" };
+    let input = &(long_only(next, logs, again) + input);
     match (next, logs) {
         (Next::Nothing, _) => {}
         (Next::Anew, _) => {
@@ -139,6 +143,26 @@ pub(crate) fn advice(logs: &Logs, next: &Next, again: &str, is_stdin: bool) -> S
 fn only(indexes: Option<&IndexSet>) -> String {
     let text = indexes.map(ToString::to_string).filter(|text| text.len() <= MAX_ONLY_CHARS);
     text.map_or(String::new(), |text| format!("--only-indexes {text} "))
+}
+
+/// The command that runs what is left, where that is too long to be named before.
+fn long_only(next: &Next, logs: &Logs, again: &str) -> String {
+    let indexes = match (next, logs) {
+        (Next::Nothing | Next::Anew, _)
+        | (Next::Retry(_) | Next::GoOn { .. }, Logs::Data { .. }) => None,
+        (Next::RetrySome(indexes), _) => indexes.as_ref(),
+        (Next::Retry(indexes) | Next::GoOn { left: indexes, .. }, _) => indexes.as_ref(),
+    };
+    let text = indexes.map(ToString::to_string).unwrap_or_default();
+    if text.len() <= MAX_ONLY_CHARS {
+        return String::new();
+    }
+    if text.len() > MAX_LONG_ONLY_CHARS {
+        let many = "those that are left are too many to be named";
+        return format!("      that runs all indexes: {many}\n");
+    }
+    let command = format!("stint run --only-indexes {text} {again}");
+    format!("      that runs all indexes; only what is left: {command}\n")
 }
 
 fn more_time(is_late: bool) -> &'static str {
@@ -193,6 +217,22 @@ work: Failed after 0.00s: FailedIndexes: Job has failed indexes
     | oh \\u{1b}[2Jno
 ";
         assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn a_long_list_of_indexes_is_named_in_a_line_of_its_own() {
+        let odd: IndexSet = (0..500).map(|index| index * 2).collect();
+        let line = format!("only what is left: stint run --only-indexes {odd} a.yaml\n");
+        let gone = Next::GoOn { left: Some(odd.clone()), is_late: false };
+        for next in [Next::Retry(Some(odd.clone())), Next::RetrySome(Some(odd)), gone.clone()] {
+            let text = advice(&Logs::Gone, &next, "a.yaml", false);
+            assert!(text.contains(&line), "{text}");
+        }
+        let data = Logs::Data { folder: "d".into(), logs: "d/node/logs".into() };
+        assert!(!advice(&data, &gone, "a.yaml", false).contains("only what is left"));
+        let many: IndexSet = (0..50_000).map(|index| index * 2).collect();
+        let text = advice(&Logs::Gone, &Next::Retry(Some(many)), "a.yaml", false);
+        assert!(text.contains("too many to be named\n"), "{text}");
     }
 
     #[test]

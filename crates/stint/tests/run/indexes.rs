@@ -128,6 +128,8 @@ fn what_was_left_out_is_not_done_for_a_later_run() {
     // Index 4 has failed, and was left out.
     let ended = bench.run(&["--data-dir", &data, "--retry-failed", "--logs", &file]);
     assert_eq!((ended.code, &*ended.stdout), (Some(0), "[some/4] ran\n"), "{ended:?}");
+    let said = "before     5: 0-3,5: completed by an earlier run\n";
+    assert!(ended.stderr.contains(said) && !ended.stderr.contains("left out"), "{}", ended.stderr);
     let ended = bench.run(&["--data-dir", &data, "--retry-failed", &file]);
     assert!(ended.stderr.contains("there is nothing to run again"), "{}", ended.stderr);
     // In a fresh folder nothing is done but what was wanted.
