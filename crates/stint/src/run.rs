@@ -10,6 +10,7 @@
 mod again;
 mod change;
 mod creation;
+mod frame;
 mod job_logs;
 mod manifests;
 mod needs;
@@ -481,8 +482,7 @@ impl Run {
             earlier_pods.iter().for_each(|pod| logs.leave_out(pod));
             let to_stderr = args.output.is_some();
             let folder = place.folder().to_owned();
-            let printer =
-                Printer::start(lines, is_full, folder, to_stderr, view.bars(), screen.clone());
+            let printer = Printer::start(lines, is_full, folder, to_stderr, screen.clone());
             (Some(logs), Some(printer.map_err(RunError::Runtime)?))
         } else {
             (None, None)

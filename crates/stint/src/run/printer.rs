@@ -7,7 +7,6 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use indicatif::MultiProgress;
 use tokio::sync::mpsc::Receiver;
 use tokio::sync::watch;
 use tokio::time::timeout;
@@ -40,18 +39,16 @@ enum State {
 
 impl Printer {
     /// Writes lines to standard output, or else to standard error; those that wait are in `folder`
-    /// meanwhile, `bars` are on the terminal, if there are any, and what had to be left out is told
-    /// on `screen`.
+    /// meanwhile, and what had to be left out is told on `screen`.
     pub(crate) fn start(
         lines: Receiver<Line>,
         is_full: watch::Sender<bool>,
         folder: PathBuf,
         to_stderr: bool,
-        bars: Option<MultiProgress>,
         screen: Screen,
     ) -> io::Result<Self> {
         let lines = Spool::start(lines, is_full, folder)?;
-        let bars = bars.filter(|_| to_stderr || io::stdout().is_terminal());
+        let is_on_screen = to_stderr || io::stdout().is_terminal();
         let (sender, state) = watch::channel(State::Idle);
         let error: Arc<Mutex<Option<io::Error>>> = Arc::default();
         let seen = error.clone();
@@ -66,9 +63,9 @@ impl Printer {
                 }
                 let text: Vec<u8> = batch.into_iter().flat_map(|line| line.text).collect();
                 sender.send_replace(State::Writing);
-                let put = match &bars {
-                    Some(bars) => bars.suspend(|| put(&text, to_stderr)),
-                    None => put(&text, to_stderr),
+                let put = match is_on_screen {
+                    true => screen.frame().above(&text, |text| put(text, to_stderr)),
+                    false => put(&text, to_stderr),
                 };
                 // The others are still tried: there may be room again. If nobody listens any
                 // more, as behind `head`, that is no reason to stop either.

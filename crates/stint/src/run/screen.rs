@@ -11,6 +11,8 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
+use super::frame::Frame;
+
 /// How much may wait to be written: some screens full.
 const MAX_WAITING: usize = 256;
 
@@ -21,6 +23,7 @@ type Work = Box<dyn FnOnce() + Send>;
 pub(crate) struct Screen {
     works: SyncSender<Work>,
     left_out: Arc<AtomicU64>,
+    frame: Frame,
 }
 
 impl Screen {
@@ -28,7 +31,7 @@ impl Screen {
         let (works, received) = sync_channel::<Work>(MAX_WAITING);
         let write = move || received.into_iter().for_each(|work| work());
         thread::Builder::new().name("screen".into()).spawn(write)?;
-        Ok(Screen { works, left_out: Arc::default() })
+        Ok(Screen { works, left_out: Arc::default(), frame: Frame::default() })
     }
 
     /// Writes a text. If too much waits already it is left out, and that is said later.
@@ -38,13 +41,19 @@ impl Screen {
             0 => text,
             count => format!("({count} lines were left out here: nobody read them)\n{text}"),
         };
+        let frame = self.frame.clone();
         let work = move || {
             // If that fails there is nowhere left to say so.
-            let _ = io::stderr().lock().write_all(text.as_bytes());
+            let _ = frame.above(text.as_bytes(), |text| io::stderr().lock().write_all(text));
         };
         if self.works.try_send(Box::new(work)).is_err() {
             self.left_out.fetch_add(left_out + 1, Ordering::Relaxed);
         }
+    }
+
+    /// What is drawn beneath all that is said.
+    pub(crate) fn frame(&self) -> &Frame {
+        &self.frame
     }
 
     /// Draws something that is drawn again soon: it is left out if too much waits.

@@ -1,11 +1,8 @@
 //! What is shown while Jobs run: bars on a terminal, a line for each change elsewhere.
 
-use std::io;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
-
+use super::frame::Size;
 use super::screen::Screen;
 use crate::printable::{MAX_MESSAGE_CHARS, printable, printable_ends};
 use crate::progress::{Change, Progress};
@@ -14,13 +11,10 @@ use crate::words::{self, Counts};
 /// Most Jobs with a bar of their own: what fits on a usual terminal.
 const MAX_BARS: usize = 12;
 
-/// How many fit on a terminal of so many rows, if that is known: beneath them there is the latest
-/// failure with its last lines, and the cursor.
+/// How many fit on a terminal of so many rows: beneath them there is the latest failure with its
+/// last lines, and above them a line of what was there before.
 fn bars_on(rows: u16) -> usize {
-    match usize::from(rows) {
-        0 => MAX_BARS,
-        rows => rows.saturating_sub(2 + MAX_TAIL_LINES).clamp(1, MAX_BARS),
-    }
+    usize::from(rows).saturating_sub(2 + MAX_TAIL_LINES).clamp(1, MAX_BARS)
 }
 
 /// How many failures of a Job are told one by one; the others are in the counts.
@@ -57,15 +51,11 @@ impl Layout {
         }
     }
 
-    fn of_terminal() -> Self {
-        let size = rustix::termios::tcgetwinsize(io::stderr());
-        Self::of(size.map_or(80, |size| size.ws_col))
-    }
-
-    fn template(self) -> String {
+    /// The line of a Job.
+    fn line(self, title: &str, counts: &Counts, message: &str) -> String {
         match self.bar {
-            0 => "{prefix} {wide_msg}".to_owned(),
-            width => format!("{{prefix}} [{{bar:{width}}}] {{wide_msg}}"),
+            0 => format!("{title} {message}"),
+            width => format!("{title} [{}] {message}", bar(width, counts)),
         }
     }
 
@@ -104,7 +94,7 @@ impl View {
         if is_quiet {
             View::Quiet
         } else if is_terminal {
-            View::Live(Live::new(progress, screen))
+            View::Live(Live { screen })
         } else {
             View::Plain(Plain::new(progress, now), screen)
         }
@@ -135,19 +125,11 @@ impl View {
         matches!(self, View::Live(_))
     }
 
-    /// What redraws itself, for others who write to the terminal.
-    pub(crate) fn bars(&self) -> Option<MultiProgress> {
-        match self {
-            View::Quiet | View::Plain(..) => None,
-            View::Live(live) => Some(live.all.clone()),
-        }
-    }
-
     /// Takes away what redraws itself.
     pub(crate) fn close(&mut self) {
         if let View::Live(live) = self {
-            let all = live.all.clone();
-            live.screen.draw(move || drop(all.clear()));
+            let frame = live.screen.frame().clone();
+            live.screen.draw(move || frame.clear());
         }
         *self = View::Quiet;
     }
@@ -155,103 +137,60 @@ impl View {
 
 /// Bars on a terminal.
 pub(crate) struct Live {
-    all: MultiProgress,
-    /// That of the last drawing: the terminal may have another size at the next.
-    layout: Option<Layout>,
-    titles: Vec<String>,
-    bars: Arc<Bars>,
     screen: Screen,
 }
 
-struct Bars {
-    jobs: Vec<ProgressBar>,
-    /// The latest failure, and a line for each of its last.
-    failure: ProgressBar,
-    tail: Vec<ProgressBar>,
-}
-
 impl Live {
-    fn new(progress: &Progress, screen: Screen) -> Self {
-        let all = MultiProgress::with_draw_target(ProgressDrawTarget::stderr_with_hz(10));
-        let size = rustix::termios::tcgetwinsize(io::stderr());
-        let shown = progress.jobs().iter().take(bars_on(size.map_or(0, |size| size.ws_row)));
-        let titles = shown.clone().map(|job| job.title.clone()).collect();
-        let jobs =
-            shown.map(|job| all.add(ProgressBar::new(job.counts().total.unwrap_or(0)))).collect();
-        let line = || {
-            let line = all.add(ProgressBar::new(0));
-            line.set_style(style("{wide_msg}"));
-            line
-        };
-        let failure = line();
-        let tail = (0..MAX_TAIL_LINES).map(|_| line()).collect();
-        let bars = Arc::new(Bars { jobs, failure, tail });
-        Live { all, layout: None, titles, bars, screen }
-    }
-
-    fn draw(&mut self, progress: &Progress, tail: &[String], now: Instant) {
-        let layout = Layout::of_terminal();
-        if self.layout.replace(layout) != Some(layout) {
-            let (bars, titles) = (self.bars.clone(), layout.titles(&self.titles));
-            self.screen.draw(move || bars.arrange(layout, titles));
-        }
-        let shown = progress.jobs().iter().take(self.bars.jobs.len());
-        let jobs: Vec<(u64, String)> = shown
-            .map(|job| {
-                let (counts, elapsed) = (job.counts(), job.elapsed(now));
-                let pace = words::pace(&job.counts_of_this_run(), elapsed);
-                let pace = pace.map(|pace| format!(", {pace}")).unwrap_or_default();
-                let (counted, time) = (layout.counts(&counts), words::time(elapsed));
-                (counts.done, format!("{counted}{pace}, {time}"))
-            })
-            .collect();
-        let hidden = progress.jobs().len().saturating_sub(jobs.len());
-        let rest = (hidden > 0).then(|| format!("… and {hidden} more Jobs"));
-        let latest = progress.latest_failure().map(|(job, failure)| {
-            let (title, what) = (printable_ends(&job.title, 30), failure.what());
-            let why = printable(&failure.told(), MAX_TAIL_CHARS);
-            format!("{title}: {what} failed: {why}")
-        });
-        let waits = progress.jobs().iter().find_map(|job| {
-            let waits = job.waits()?;
-            let why = printable(&waits.why, MAX_MESSAGE_CHARS);
-            Some(format!("{}: {} waits: {why}", printable_ends(&job.title, 30), waits.what))
-        });
-        let lines: Vec<String> = waits.into_iter().chain(latest).chain(rest).collect();
-        let failure = lines.join("; ");
-        let last = &tail[tail.len().saturating_sub(self.bars.tail.len())..];
-        let tail: Vec<String> =
-            last.iter().map(|line| format!("  | {}", printable(line, MAX_TAIL_CHARS))).collect();
-        let bars = self.bars.clone();
-        self.screen.draw(move || bars.show(jobs, failure, tail));
+    fn draw(&self, progress: &Progress, tail: &[String], now: Instant) {
+        let lines = lines(progress, tail, Size::of_terminal(), now);
+        let frame = self.screen.frame().clone();
+        self.screen.draw(move || frame.show(lines));
     }
 }
 
-impl Bars {
-    /// Makes them fit the terminal.
-    fn arrange(&self, layout: Layout, titles: Vec<String>) {
-        for (bar, title) in self.jobs.iter().zip(titles) {
-            bar.set_style(style(&layout.template()).progress_chars("=> "));
-            bar.set_prefix(title);
-        }
-    }
-
-    /// Draws them, which takes as long as the terminal does.
-    fn show(&self, jobs: Vec<(u64, String)>, failure: String, tail: Vec<String>) {
-        for (bar, (done, message)) in self.jobs.iter().zip(jobs) {
-            bar.set_position(done);
-            bar.set_message(message);
-        }
-        self.failure.set_message(failure);
-        let nothing = std::iter::repeat_with(String::new);
-        for (bar, line) in self.tail.iter().zip(tail.into_iter().chain(nothing)) {
-            bar.set_message(line);
-        }
-    }
+/// What is drawn on a terminal of this size: a line for each Job, the latest failure, and what it
+/// wrote last.
+fn lines(progress: &Progress, tail: &[String], size: Size, now: Instant) -> Vec<String> {
+    let layout = Layout::of(size.columns);
+    let shown = &progress.jobs()[..progress.jobs().len().min(bars_on(size.rows))];
+    let titles: Vec<String> = shown.iter().map(|job| job.title.clone()).collect();
+    let jobs = shown.iter().zip(layout.titles(&titles)).map(|(job, title)| {
+        let (counts, elapsed) = (job.counts(), job.elapsed(now));
+        let pace = words::pace(&job.counts_of_this_run(), elapsed);
+        let pace = pace.map(|pace| format!(", {pace}")).unwrap_or_default();
+        let (counted, time) = (layout.counts(&counts), words::time(elapsed));
+        layout.line(&title, &counts, &format!("{counted}{pace}, {time}"))
+    });
+    let hidden = progress.jobs().len() - shown.len();
+    let rest = (hidden > 0).then(|| format!("… and {hidden} more Jobs"));
+    let latest = progress.latest_failure().map(|(job, failure)| {
+        let (title, what) = (printable_ends(&job.title, 30), failure.what());
+        let why = printable(&failure.told(), MAX_TAIL_CHARS);
+        format!("{title}: {what} failed: {why}")
+    });
+    let waits = progress.jobs().iter().find_map(|job| {
+        let waits = job.waits()?;
+        let why = printable(&waits.why, MAX_MESSAGE_CHARS);
+        Some(format!("{}: {} waits: {why}", printable_ends(&job.title, 30), waits.what))
+    });
+    let failure: Vec<String> = waits.into_iter().chain(latest).chain(rest).collect();
+    let failure = (!failure.is_empty()).then(|| failure.join("; "));
+    let last = &tail[tail.len().saturating_sub(MAX_TAIL_LINES)..];
+    let tail = last.iter().map(|line| format!("  | {}", printable(line, MAX_TAIL_CHARS)));
+    jobs.chain(failure).chain(tail).collect()
 }
 
-fn style(template: &str) -> ProgressStyle {
-    ProgressStyle::with_template(template).expect("the template is well-formed")
+/// How much of a Job is done, in so many columns; nothing if nobody knows how much there is.
+fn bar(width: usize, counts: &Counts) -> String {
+    let filled = match counts.total {
+        None => 0,
+        Some(0) => width,
+        // At most the width, which is that of a terminal.
+        Some(total) => (width as u64 * counts.done.min(total) / total) as usize,
+    };
+    let is_begun = counts.total.is_some() && counts.done > 0 && filled < width;
+    let head = if is_begun { ">" } else { "" };
+    format!("{:<width$}", "=".repeat(filled) + head)
 }
 
 /// A line for each change.
@@ -375,8 +314,26 @@ mod tests {
     }
 
     #[test]
+    fn a_bar_is_full_only_when_all_is_done() {
+        let rows = [
+            (Some(4), 0, "     "),
+            (Some(1000), 1, ">    "),
+            (Some(4), 2, "==>  "),
+            (Some(1000), 999, "====>"),
+            (Some(4), 4, "====="),
+            (Some(0), 0, "====="),
+            (None, 7, "     "),
+        ];
+        for (total, done, expected) in rows {
+            let counted = Counted::Pods;
+            let counts = Counts { total, done, failed: 0, counted, running: 0, waiting: None };
+            assert_eq!(bar(5, &counts), expected, "{done} of {total:?}");
+        }
+    }
+
+    #[test]
     fn bars_leave_room_for_the_latest_failure() {
-        let rows = [(0, 12), (1, 1), (6, 1), (10, 5), (17, 12), (24, 12), (60, 12)];
+        let rows = [(1, 1), (6, 1), (10, 5), (17, 12), (24, 12), (60, 12)];
         for (height, expected) in rows {
             assert_eq!(bars_on(height), expected, "{height} rows");
         }

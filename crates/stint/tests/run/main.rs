@@ -1,5 +1,6 @@
 //! `stint run` as its users meet it: the real binary, real processes.
 
+mod emulator;
 mod ends;
 mod examples;
 mod indexes;

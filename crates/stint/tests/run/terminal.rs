@@ -10,6 +10,7 @@ use std::process::Command;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 
+use crate::emulator::{Emulator, Narrowed};
 use crate::kit::{Bench, indexed};
 
 #[test]
@@ -19,7 +20,7 @@ fn a_terminal_shows_a_bar_and_the_latest_failure_and_then_the_summary() {
     let file = bench.file("job.yaml", &indexed("bars", 3, "  backoffLimitPerIndex: 0", script));
     let mut command = bench.command(&["--parallelism", "1", &file]);
     command.env("TERM", "xterm");
-    let (code, shown) = on_a_terminal(command, 150, Vec::new());
+    let (code, shown, _) = on_a_terminal(command, 150, Vec::new());
     assert_eq!(code, Some(1));
     for text in [
         "bars [",
@@ -48,10 +49,10 @@ fn a_usual_terminal_shows_all_counts_the_rate_and_the_time_left_and_a_wider_one_
     let few = "1/4, 1 failed, 1 run, 1 wait, ";
     let more = "1 of 4 done, 1 index failed, 1 running, 1 waiting, ";
     let steps: Vec<Step> = vec![
-        (few, Box::new(|terminal| resize(terminal, 150))),
+        (few, Box::new(|window| window.resize(150))),
         (more, Box::new(move |_| std::fs::write(&gate, "").expect("it is ours"))),
     ];
-    let (code, shown) = on_a_terminal(command, 80, steps);
+    let (code, shown, _) = on_a_terminal(command, 80, steps);
     assert_eq!(code, Some(1), "{shown:?}");
     assert!(shown.contains("bars ["), "{shown:?}");
     for form in [few, more] {
@@ -76,7 +77,7 @@ fn a_terminal_without_movements_or_colours_is_sent_none() {
     for variables in rows {
         let mut command = bench.command(&[&file]);
         command.envs(variables.iter().copied());
-        let (code, shown) = on_a_terminal(command, 80, Vec::new());
+        let (code, shown, _) = on_a_terminal(command, 80, Vec::new());
         assert_eq!(code, Some(1), "{variables:?}: {shown:?}");
         assert!(shown.contains("plain: Failed after "), "{variables:?}: {shown:?}");
         assert!(!shown.contains('\u{1b}'), "{variables:?}: {shown:?}");
@@ -94,25 +95,127 @@ fn long_names_that_differ_at_their_end_are_told_apart() {
     let file = bench.file("job.yaml", &jobs.join("---\n"));
     let mut command = bench.command(&[&file]);
     command.env("TERM", "xterm");
-    let (code, shown) = on_a_terminal(command, 80, Vec::new());
+    let (code, shown, _) = on_a_terminal(command, 80, Vec::new());
     assert_eq!(code, Some(0), "{shown:?}");
     for bar in ["night…old-1 [", "night…old-2 ["] {
         assert!(shown.contains(bar), "{bar}: {shown:?}");
     }
 }
 
+#[test]
+fn nothing_stays_behind_of_what_was_shown_when_the_terminal_is_resized() {
+    let bench = Bench::new();
+    let gate = bench.path("gate");
+    let script = format!(
+        "case $JOB_COMPLETION_INDEX in 1) echo the reason; exit 1;; *) until test -e {gate}; do \
+         sleep 0.1; done;; esac"
+    );
+    let jobs = ["bars", "more"]
+        .map(|name| indexed(name, 3, "  backoffLimitPerIndex: 0", &script))
+        .join("---\n");
+    let file = bench.file("job.yaml", &jobs);
+    let mut command = bench.command(&["--timeout", "120s", &file]);
+    command.env("TERM", "xterm");
+    let wide = "bars [                ] 0 of 3 done, 1 index failed, 2 running";
+    let steps: Vec<Step> = vec![
+        ("  | the reason", Box::new(|_| {})),
+        (wide, Box::new(|window| window.resize(70))),
+        ("bars [     ] 0/3, 1 failed, 2 run", Box::new(|window| window.check().resize(33))),
+        ("bars 0/3, 1 failed, 2 run", Box::new(|window| window.check().resize(110))),
+        (
+            "bars [          ] 0/3, 1 failed, 2 run",
+            Box::new(move |window| {
+                window.check();
+                std::fs::write(&gate, "").expect("it is ours");
+            }),
+        ),
+    ];
+    let (code, shown, window) = on_a_terminal(command, 150, steps);
+    assert_eq!(code, Some(1), "{shown:?}");
+    for screen in &window.screens {
+        let lines = screen.lines();
+        let summary = lines.iter().position(|line| line.starts_with("bars: Failed after "));
+        // Above it is what was said before there were bars.
+        let before = &lines[..summary.unwrap_or_else(|| panic!("{lines:#?}"))];
+        assert!(matches!(before, [note] if note.starts_with("note: ")), "{lines:#?}");
+    }
+}
+
+#[test]
+fn what_containers_print_stands_above_the_bars_whole() {
+    let bench = Bench::new();
+    let script =
+        "for line in one two three; do echo $line of $JOB_COMPLETION_INDEX; sleep 0.3; done";
+    let file = bench.file("job.yaml", &indexed("loud", 2, "", script));
+    let mut command = bench.command(&["--logs", "-o", "name", &file]);
+    command.env("TERM", "xterm");
+    let (code, shown, window) = on_a_terminal(command, 80, Vec::new());
+    assert_eq!(code, Some(0), "{shown:?}");
+    assert!(shown.contains("loud ["), "{shown:?}");
+    for screen in &window.screens {
+        let lines = screen.lines();
+        let summary = lines.iter().position(|line| line.starts_with("loud: Complete in "));
+        let [note, printed @ ..] = &lines[..summary.unwrap_or_else(|| panic!("{lines:#?}"))] else {
+            panic!("{lines:#?}");
+        };
+        assert!(note.starts_with("note: "), "{lines:#?}");
+        let mut printed: Vec<&str> = printed.iter().map(String::as_str).collect();
+        printed.sort_unstable();
+        let expected = ["one", "three", "two"];
+        let expected = ["0", "1"]
+            .map(|index| expected.map(|line| format!("[loud/{index}] {line} of {index}")))
+            .concat();
+        assert_eq!(printed, expected, "{lines:#?}");
+    }
+}
+
 /// What is done to a terminal once this text has been shown.
-type Step = (&'static str, Box<dyn FnOnce(&File)>);
+type Step = (&'static str, Box<dyn FnOnce(&mut Window)>);
+
+/// A terminal, and what people see there.
+struct Window {
+    terminal: File,
+    screens: [Emulator; 2],
+}
+
+impl Window {
+    fn resize(&mut self, columns: u16) {
+        self.screens.iter_mut().for_each(|screen| screen.resize(columns));
+        resize(&self.terminal, columns);
+    }
+
+    /// Nothing of the Jobs is shown twice.
+    fn check(&mut self) -> &mut Self {
+        for screen in &self.screens {
+            let lines = screen.lines();
+            for name in ["bars ", "more "] {
+                let bars = lines.iter().filter(|line| line.starts_with(name)).count();
+                assert_eq!(bars, 1, "{name}: {lines:#?}");
+            }
+        }
+        self
+    }
+}
+
+/// The end of a drawing: wrapping is allowed again.
+const DRAWN: &str = "\x1b[?7h";
+
+/// How high terminals are.
+const ROWS: u16 = 24;
 
 fn resize(terminal: impl AsFd, columns: u16) {
-    let size = Winsize { ws_row: 24, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+    let size = Winsize { ws_row: ROWS, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
     tcsetwinsize(terminal, size).expect("it is ours");
 }
 
 /// Runs it with a terminal of so many columns as its standard error, and takes these steps one after
-/// the other: how it ended, and what it has sent there. Nothing is known of the terminal but what the
-/// command says.
-fn on_a_terminal(mut command: Command, columns: u16, steps: Vec<Step>) -> (Option<i32>, String) {
+/// the other: how it ended, what it has sent there, and what that looks like. Nothing is known of the
+/// terminal but what the command says.
+fn on_a_terminal(
+    mut command: Command,
+    columns: u16,
+    steps: Vec<Step>,
+) -> (Option<i32>, String, Window) {
     let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("there are terminals");
     grantpt(&master).expect("it is ours");
     unlockpt(&master).expect("it is ours");
@@ -129,15 +232,20 @@ fn on_a_terminal(mut command: Command, columns: u16, steps: Vec<Step>) -> (Optio
     // The terminal is at its end when nobody holds its other side any more.
     drop(command);
     let (mut shown, mut piece) = (Vec::new(), [0; 4096]);
-    let mut master = File::from(master);
+    let screens =
+        [Narrowed::Reflows, Narrowed::Cuts].map(|narrowed| Emulator::new(narrowed, columns, ROWS));
+    let mut window = Window { terminal: File::from(master), screens };
     let mut steps = steps.into_iter().peekable();
-    while let Ok(count @ 1..) = master.read(&mut piece) {
+    while let Ok(count @ 1..) = window.terminal.read(&mut piece) {
         shown.extend_from_slice(&piece[..count]);
+        window.screens.iter_mut().for_each(|screen| screen.take(&piece[..count]));
         let text = String::from_utf8_lossy(&shown);
-        if let Some((_, take)) = steps.next_if(|(awaited, _)| text.contains(awaited)) {
-            take(&master);
+        // In the midst of a line the cursor is not where it rests.
+        let is_whole = text.ends_with(DRAWN);
+        if let Some((_, take)) = steps.next_if(|(awaited, _)| is_whole && text.contains(awaited)) {
+            take(&mut window);
         }
     }
     let code = child.wait().expect("it ends").code();
-    (code, String::from_utf8_lossy(&shown).into_owned())
+    (code, String::from_utf8_lossy(&shown).into_owned(), window)
 }
