@@ -16,6 +16,9 @@ use crate::stage::Time;
 /// The annotation that says how many seconds a Pod takes to end when it is deleted.
 const FAREWELL: &str = "test/farewell";
 
+/// The answer to a write of a Pod that is at another version.
+const CONFLICT: u16 = 409;
+
 /// Where Pods live.
 #[derive(Clone)]
 pub(crate) struct Node {
@@ -78,20 +81,28 @@ impl Node {
         Ok(())
     }
 
-    /// Says how a Pod is, unless it has ended or is gone.
+    /// Says how a Pod is, unless it has ended or is gone. A Pod ends once: its own end and that of
+    /// its deletion may come at the same time, and whoever comes second must not overwrite the
+    /// first. So it is written to as it was read, or read again.
     async fn set_status(&self, pod: &Pod, look: Look) {
         let (pods, name, params) = (self.pods(pod), name(pod), PatchParams::default());
-        let Ok(now) = answered(|| pods.get(name)).await else { return };
-        let phase = now.status.as_ref().and_then(|status| status.phase.as_deref());
-        let has_ended = matches!(phase, Some("Succeeded" | "Failed"));
-        if has_ended || now.metadata.uid != pod.metadata.uid {
-            return;
-        }
         let at = Timestamp::from_second((self.clock)().as_second()).expect("a time");
-        let status = json!({"metadata": {"uid": pod.metadata.uid}, "status": look.status(at)});
-        let status = Patch::Merge(status);
-        let say = || pods.patch_status(name, &params, &status);
-        let _ = answered(say).await;
+        let status = look.status(at);
+        loop {
+            let Ok(now) = answered(|| pods.get(name)).await else { return };
+            let phase = now.status.as_ref().and_then(|status| status.phase.as_deref());
+            let has_ended = matches!(phase, Some("Succeeded" | "Failed"));
+            if has_ended || now.metadata.uid != pod.metadata.uid {
+                return;
+            }
+            let version = now.metadata.resource_version;
+            let guard = json!({"uid": pod.metadata.uid, "resourceVersion": version});
+            let patch = Patch::Merge(json!({"metadata": guard, "status": status}));
+            match answered(|| pods.patch_status(name, &params, &patch)).await {
+                Err(kube::Error::Api(refusal)) if refusal.code == CONFLICT => {}
+                _ => return,
+            }
+        }
     }
 
     fn pods(&self, pod: &Pod) -> Api<Pod> {
@@ -152,4 +163,124 @@ impl Look {
 
 fn name(pod: &Pod) -> &str {
     pod.metadata.name.as_deref().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+    use std::pin::Pin;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::{Arc, Mutex};
+    use std::task::{Context, Poll};
+
+    use http::{Method, Request, Response};
+    use kube::client::Body;
+    use tokio::sync::Barrier;
+    use tower_service::Service;
+
+    use super::*;
+
+    /// An API with one Pod, which the first two readers see before either of them can write.
+    #[derive(Clone)]
+    struct OnePod {
+        reads: Arc<AtomicUsize>,
+        both: Arc<Barrier>,
+        /// The phases that were written. Their number is the Pod's version.
+        phases: Arc<Mutex<Vec<String>>>,
+    }
+
+    impl OnePod {
+        fn new() -> Self {
+            let both = Arc::new(Barrier::new(2));
+            OnePod { reads: Arc::default(), both, phases: Arc::default() }
+        }
+
+        fn pod(&self) -> Value {
+            let phases = self.phases.lock().expect("nobody panics here");
+            json!({
+                "apiVersion": "v1", "kind": "Pod",
+                "metadata": {
+                    "name": "p", "namespace": "default", "uid": "u",
+                    "resourceVersion": phases.len().to_string(),
+                },
+                "status": {"phase": phases.last().map_or("Pending", |phase| phase)},
+            })
+        }
+
+        async fn read(&self) -> (u16, Value) {
+            let seen = self.pod();
+            if self.reads.fetch_add(1, Ordering::Relaxed) < 2 {
+                self.both.wait().await;
+            }
+            (200, seen)
+        }
+
+        fn write(&self, patch: &Value) -> (u16, Value) {
+            let version = &patch["metadata"]["resourceVersion"];
+            if !version.is_null() && *version != self.pod()["metadata"]["resourceVersion"] {
+                let status = json!({
+                    "apiVersion": "v1", "kind": "Status", "status": "Failure",
+                    "reason": "Conflict", "message": "at another version", "code": CONFLICT,
+                });
+                return (CONFLICT, status);
+            }
+            let phase = patch["status"]["phase"].as_str().expect("a phase").to_owned();
+            self.phases.lock().expect("nobody panics here").push(phase);
+            (200, self.pod())
+        }
+    }
+
+    impl Service<Request<Body>> for OnePod {
+        type Response = Response<Body>;
+        type Error = Infallible;
+        type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
+
+        fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+            Poll::Ready(Ok(()))
+        }
+
+        fn call(&mut self, request: Request<Body>) -> Self::Future {
+            let api = self.clone();
+            Box::pin(async move {
+                let (code, answer) = if request.method() == Method::PATCH {
+                    let body = request.into_body().collect_bytes().await.expect("a body");
+                    api.write(&serde_json::from_slice(&body).expect("JSON"))
+                } else {
+                    api.read().await
+                };
+                let body = Body::from(serde_json::to_vec(&answer).expect("JSON"));
+                Ok(Response::builder().status(code).body(body).expect("an answer"))
+            })
+        }
+    }
+
+    fn node(api: &OnePod) -> (Node, Pod) {
+        let clock: Time = Arc::new(|| Timestamp::UNIX_EPOCH);
+        let node = Node::new(Client::new(api.clone(), "default"), clock, Duration::ZERO);
+        (node, serde_json::from_value(api.pod()).expect("a Pod"))
+    }
+
+    #[tokio::test]
+    async fn a_pod_that_ends_while_it_is_deleted_ends_once() {
+        let api = OnePod::new();
+        let (node, pod) = node(&api);
+        tokio::join!(
+            node.set_status(&pod, Look::ended(0)),
+            node.set_status(&pod, Look::ended(143)),
+        );
+        let phases = api.phases.lock().expect("nobody panics here");
+        assert_eq!(phases.len(), 1, "{phases:?}");
+    }
+
+    #[tokio::test]
+    async fn a_pod_that_has_changed_ends_all_the_same() {
+        let api = OnePod::new();
+        let (node, pod) = node(&api);
+        tokio::join!(
+            node.set_status(&pod, Look::running(0)),
+            node.set_status(&pod, Look::ended(143)),
+        );
+        let phases = api.phases.lock().expect("nobody panics here");
+        assert_eq!(phases.last().map(String::as_str), Some("Failed"), "{phases:?}");
+    }
 }
