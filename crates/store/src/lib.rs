@@ -39,6 +39,7 @@ mod lock;
 mod mark;
 mod memory;
 mod options;
+mod place;
 mod record;
 mod revision;
 mod shared;

@@ -1,21 +1,14 @@
 //! Memory as readers, watchers and the committer share it: the lock, the readers that hold up
-//! trimming, and the news that there is more. It knows no disk.
+//! trimming, and the places of those that watch. It knows no disk.
 
 use crate::commit::Commit;
 use crate::memory::Memory;
+use crate::place::{Place, Places};
 use crate::{Revision, StoreError};
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, RwLock, RwLockReadGuard};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockReadGuard};
 use tokio::sync::watch;
-
-/// What watchers wait for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct News {
-    /// The newest revision.
-    pub(crate) revision: Revision,
-    /// Whether there will be no newer one.
-    pub(crate) closed: bool,
-}
 
 /// Memory with its lock. Only the committer writes to it.
 #[derive(Debug)]
@@ -23,7 +16,10 @@ pub(crate) struct Shared {
     memory: RwLock<Memory>,
     /// How many readers are at which revision. Taken after the lock of `memory`, if both are.
     readers: Mutex<BTreeMap<Revision, usize>>,
-    news: watch::Sender<News>,
+    /// Where watchers are. Taken after the lock of `memory`, if both are.
+    places: Mutex<Places>,
+    /// Whether there will be no newer revision.
+    is_closed: AtomicBool,
     /// Why the disk refuses commits, while it does.
     refusal: watch::Sender<Option<StoreError>>,
 }
@@ -39,11 +35,11 @@ pub(crate) struct Reader<'s> {
 
 impl Shared {
     pub(crate) fn new(memory: Memory) -> Arc<Self> {
-        let news = News { revision: memory.revision(), closed: false };
         Arc::new(Shared {
             memory: RwLock::new(memory),
             readers: Mutex::default(),
-            news: watch::Sender::new(news),
+            places: Mutex::default(),
+            is_closed: AtomicBool::new(false),
             refusal: watch::Sender::new(None),
         })
     }
@@ -66,24 +62,44 @@ impl Shared {
 
     /// Makes a durable commit visible to everyone at once, and tells the watchers.
     pub(crate) fn publish(&self, commit: &Commit) {
-        {
+        let touched = {
             let mut memory = self.memory.write().expect("nothing panics while it changes memory");
+            let before = memory.revision();
             memory.publish(commit);
             let readers = self.readers.lock().expect("nothing panics while it counts readers");
             let oldest = readers.keys().next().copied();
             drop(readers);
             memory.trim(oldest.unwrap_or(commit.floor.revision).min(commit.floor.revision));
-        }
-        self.news.send_modify(|news| news.revision = commit.revision);
+            self.places().pass(&commit.changes, before, memory.revision())
+        };
+        touched.iter().for_each(|place| place.ring());
     }
 
     /// Tells the watchers that there will be no more changes.
     pub(crate) fn close(&self) {
-        self.news.send_modify(|news| news.closed = true);
+        self.is_closed.store(true, Ordering::SeqCst);
+        self.places().all().for_each(|place| place.ring());
     }
 
-    pub(crate) fn news(&self) -> watch::Receiver<News> {
-        self.news.subscribe()
+    pub(crate) fn is_closed(&self) -> bool {
+        self.is_closed.load(Ordering::SeqCst)
+    }
+
+    /// A place for somebody who watches what is under a prefix, after a revision that is kept.
+    pub(crate) fn register(&self, prefix: &str, after: Revision) -> Result<Arc<Place>, StoreError> {
+        let memory = self.read();
+        memory.check(after)?;
+        // Still under the lock of memory: whoever commits next moves it on.
+        Ok(self.places().add(prefix, after))
+    }
+
+    /// Nobody is at this place any more.
+    pub(crate) fn unregister(&self, place: &Place) {
+        self.places().remove(place);
+    }
+
+    fn places(&self) -> MutexGuard<'_, Places> {
+        self.places.lock().expect("nothing panics while it moves places")
     }
 
     /// Notes why the disk refuses commits, or that it does not any more.

@@ -1,9 +1,9 @@
 //! Following the changes of a prefix. It knows no disk and no commits, only what memory keeps.
 
-use crate::shared::{News, Shared};
+use crate::place::Place;
+use crate::shared::Shared;
 use crate::{Change, Revision, StoreError};
 use std::sync::Arc;
-use tokio::sync::watch;
 
 /// The most changes that are looked at under one hold of the lock, and so the most that are
 /// returned at once. Comparing a prefix takes some 20 ns, so commits wait about 5 µs.
@@ -26,14 +26,12 @@ const STEP_CHANGES: usize = 256;
 /// # Assumptions
 ///
 /// - Batches are cut by number: a transaction may end up in two of them.
-/// - Each watcher looks at every change of the store, whatever its prefix. A thousand watchers
-///   cost about as much for each change as a commit of it does.
+/// - A commit compares the prefix of each watcher with its keys, some 20 ns for each. Only those
+///   are woken whose prefix it touches; the others are moved on where they stand.
 #[derive(Debug)]
 pub struct Watch {
     shared: Arc<Shared>,
-    news: watch::Receiver<News>,
-    prefix: Box<str>,
-    seen: Revision,
+    place: Arc<Place>,
 }
 
 impl Watch {
@@ -42,9 +40,8 @@ impl Watch {
         prefix: &str,
         after: Revision,
     ) -> Result<Self, StoreError> {
-        shared.read().check(after)?;
-        let news = shared.news();
-        Ok(Watch { shared, news, prefix: prefix.into(), seen: after })
+        let place = shared.register(prefix, after)?;
+        Ok(Watch { shared, place })
     }
 
     /// The next changes, at least one, as soon as there are some.
@@ -55,19 +52,17 @@ impl Watch {
     /// [`StoreError::Closed`] once the store is closed and everything was delivered.
     pub async fn next(&mut self) -> Result<Vec<Arc<Change>>, StoreError> {
         loop {
-            // Looked at before the changes are taken: whatever comes later is noticed.
-            let news = *self.news.borrow_and_update();
+            // Looked at before the changes are taken: nothing comes after it was closed.
+            let is_closed = self.shared.is_closed();
             let changes = self.take()?;
             if !changes.is_empty() {
                 return Ok(changes);
             }
-            if self.seen < news.revision {
-                continue;
-            }
-            if news.closed {
+            if is_closed {
                 return Err(StoreError::Closed);
             }
-            self.news.changed().await.map_err(|_| StoreError::Closed)?;
+            // Whatever came since then has left a sign.
+            self.place.touched().await;
         }
     }
 
@@ -81,14 +76,17 @@ impl Watch {
         let mut taken = Vec::new();
         loop {
             let memory = self.shared.read();
-            memory.check(self.seen)?;
-            for change in memory.changes_after(self.seen).take(STEP_CHANGES) {
-                self.seen = change.revision;
-                if change.key.starts_with(&*self.prefix) {
+            let mut seen = self.place.seen();
+            memory.check(seen)?;
+            for change in memory.changes_after(seen).take(STEP_CHANGES) {
+                seen = change.revision;
+                if self.place.is_touched_by(change) {
                     taken.push(change.clone());
                 }
             }
-            if self.seen == memory.revision() || !taken.is_empty() {
+            // Still under the lock of memory: whoever commits moves places, too.
+            self.place.reach(seen);
+            if seen == memory.revision() || !taken.is_empty() {
                 return Ok(taken);
             }
         }
@@ -98,6 +96,12 @@ impl Watch {
     /// [`Watch::next`] waits, also if nothing happens under the prefix; a new watch can start
     /// from it.
     pub fn seen(&self) -> Revision {
-        self.seen
+        self.place.seen()
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.shared.unregister(&self.place);
     }
 }

@@ -4,6 +4,7 @@ use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use stint_store::{
     Condition, MAX_KEY_BYTES, MAX_TRANSACTION_BYTES, MAX_TRANSACTION_WRITES, MAX_VALUE_BYTES,
     Options, Page, Revision, Store, StoreError, Write,
@@ -169,6 +170,35 @@ async fn a_watch_that_falls_out_of_the_window_says_so() {
         let mut watch = store.watch("", store.oldest()).expect("it is kept");
         let kept = watch.next().await.expect("it is kept").len();
         assert!((5..=15).contains(&kept), "{kept}");
+    }
+}
+
+#[tokio::test]
+async fn a_watch_of_what_is_quiet_sleeps_through_the_rest_and_never_falls_out_of_the_window() {
+    let store = Store::in_memory(Options { window_changes: 10, ..Options::default() });
+    let mut watch = store.watch("/a/", Revision::EMPTY).expect("nothing happened yet");
+    let woken = Arc::new(Woken::default());
+    let waker = std::task::Waker::from(woken.clone());
+    let mut context = std::task::Context::from_waker(&waker);
+    let mut next = Box::pin(watch.next());
+    assert!(next.as_mut().poll(&mut context).is_pending(), "nothing happened");
+    for number in 0..50 {
+        store.write(put("/b", &number.to_string())).await.expect("nothing is in the way");
+    }
+    assert_eq!(woken.0.load(Ordering::SeqCst), 0, "nothing happened to /a/");
+    let written = store.write(put("/a/1", "x")).await.expect("nothing is in the way");
+    assert_eq!(woken.0.load(Ordering::SeqCst), 1);
+    let seen = next.await.expect("it has not fallen behind");
+    assert_eq!(seen.iter().map(|change| change.revision).collect::<Vec<_>>(), [written.revision]);
+}
+
+/// Counts how often it is woken.
+#[derive(Debug, Default)]
+struct Woken(AtomicUsize);
+
+impl std::task::Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::SeqCst);
     }
 }
 
