@@ -4,6 +4,7 @@ mod body;
 mod gzip;
 mod layout;
 mod listed;
+mod recent;
 mod shown;
 mod watched;
 
@@ -12,6 +13,7 @@ pub(crate) use body::{Lease, Lent};
 pub(crate) use gzip::{compressed, gzip, mark as mark_gzip, takes_gzip};
 pub(crate) use layout::Layout;
 pub(crate) use listed::list_body;
+pub(crate) use recent::RecentLines;
 pub(crate) use shown::{Managed, Shown};
 pub(crate) use watched::watch_body;
 

@@ -5,7 +5,7 @@
 mod duplicate;
 mod objects;
 
-pub(crate) use objects::{MAX_OBJECTS, check_json, check_node};
+pub(crate) use objects::{MAX_OBJECTS, check_json, check_node, check_value};
 
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -138,7 +138,7 @@ pub(crate) fn patched<T: KubernetesType>(
     repeated: &[String],
     validation: FieldValidation,
 ) -> Result<Decoded<T>, Status> {
-    objects::check_value(&value)?;
+    check_value(&value, 0)?;
     let mut unknown = repeated.to_vec();
     // As text, so that one reader is compiled for what clients send.
     let text = value.to_string();

@@ -13,7 +13,7 @@ use std::borrow::Cow;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::LimitRange;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use stint_api::feature_gates::FeatureGates;
 use stint_api::field_error::{FieldError, quote};
 use stint_api::pod_deletion::Deletion;
@@ -178,6 +178,16 @@ pub trait Kind: Send + Sync + 'static {
     /// filled in anyhow.
     fn tracked(object: &mut Self::Object, _gates: &FeatureGates) -> Vec<u8> {
         object::to_stored(object)
+    }
+
+    /// The members that [`Kind::replace`] can read by themselves. A kind that is patched all the time has
+    /// some; its objects are stored as they are.
+    const REPLACEABLE: &'static [&'static str] = &[];
+
+    /// An object with some of these members, those that are null taken away, and the others as they were;
+    /// `None` if they cannot be read.
+    fn replace(_object: &Self::Object, _members: &Map<String, Value>) -> Option<Self::Object> {
+        None
     }
 
     /// What a write of a part never changes, beside what no write changes: nobody owns it by such

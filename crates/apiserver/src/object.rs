@@ -111,9 +111,11 @@ pub(crate) fn to_stored<T: KubernetesType>(object: &T) -> Vec<u8> {
 /// Whether a stored form may hold a time of a year below zero. Such a time can be read and
 /// written, but not read again: it is written with three digits of its year.
 pub(crate) fn may_have_early_times(stored: &[u8]) -> bool {
-    let is_early =
-        |window: &[u8]| window.starts_with(b"\"-") && window[2..].iter().all(u8::is_ascii_digit);
-    stored.windows(5).any(is_early)
+    let is_early = |at: usize| {
+        let digits = stored.get(at + 2..at + 5);
+        digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_digit))
+    };
+    memchr::memmem::find_iter(stored, b"\"-").any(is_early)
 }
 
 /// An object from its stored form.
@@ -224,13 +226,7 @@ pub(crate) fn split<'n>(
     let (mut named, mut others) = (vec![b'{'], Vec::with_capacity(json.len()));
     for member in Members::of(json) {
         let member = &json[member];
-        let is = |name: &str| {
-            member
-                .strip_prefix(b"\"")
-                .and_then(|it| it.strip_prefix(name.as_bytes()))
-                .is_some_and(|rest| rest.starts_with(b"\":"))
-        };
-        if names.clone().any(is) {
+        if names.clone().any(|name| is_member(member, name)) {
             if named.len() > 1 {
                 named.push(b',');
             }
@@ -242,6 +238,56 @@ pub(crate) fn split<'n>(
     }
     named.push(b'}');
     (named, others)
+}
+
+/// Of a JSON text the members of these names, as an object. `None` if there is a name that is none of
+/// those that are `known`.
+pub(crate) fn members<'n>(
+    json: &[u8],
+    known: &[&str],
+    names: impl Iterator<Item = &'n str> + Clone,
+) -> Option<Vec<u8>> {
+    if !names.clone().all(|name| known.contains(&name)) {
+        return None;
+    }
+    Some(with_members(
+        Members::of(json)
+            .iter()
+            .map(|member| &json[member.clone()])
+            .filter(|member| names.clone().any(|name| is_member(member, name))),
+    ))
+}
+
+/// Two JSON texts without the members that are the same in both, to the letter.
+pub(crate) fn differing(one: &[u8], other: &[u8]) -> (Vec<u8>, Vec<u8>) {
+    let [ours, theirs] = [one, other].map(|json| {
+        let text = move |member: &Range<usize>| &json[member.clone()];
+        Members::of(json).iter().map(text).collect::<Vec<_>>()
+    });
+    let [ours_only, theirs_only] = [(&ours, &theirs), (&theirs, &ours)]
+        .map(|(own, known)| with_members(own.iter().copied().filter(|it| !known.contains(it))));
+    (ours_only, theirs_only)
+}
+
+/// An object of these members.
+fn with_members<'m>(members: impl Iterator<Item = &'m [u8]>) -> Vec<u8> {
+    let mut json = vec![b'{'];
+    for member in members {
+        if json.len() > 1 {
+            json.push(b',');
+        }
+        json.extend_from_slice(member);
+    }
+    json.push(b'}');
+    json
+}
+
+/// Whether a member has this name.
+fn is_member(member: &[u8], name: &str) -> bool {
+    member
+        .strip_prefix(b"\"")
+        .and_then(|it| it.strip_prefix(name.as_bytes()))
+        .is_some_and(|rest| rest.starts_with(b"\":"))
 }
 
 /// The members of a JSON object, each as a range of its text from key to value.
@@ -416,6 +462,32 @@ mod tests {
             assert_eq!(String::from_utf8(found).expect("text"), named);
             assert_eq!(String::from_utf8(rest).expect("text"), others);
         }
+    }
+
+    #[test]
+    fn members_that_are_the_same_to_the_letter_do_not_differ() {
+        let rows = [
+            (r#"{"a":1,"b":{"c":[1,2]}}"#, r#"{"b":{"c":[1,2]},"a":1}"#, "{}", "{}"),
+            (r#"{"a":1,"b":2}"#, r#"{"a":1,"b":3,"c":4}"#, r#"{"b":2}"#, r#"{"b":3,"c":4}"#),
+            (r#"{"a":{"b":1}}"#, r#"{"b":1}"#, r#"{"a":{"b":1}}"#, r#"{"b":1}"#),
+        ];
+        for (one, other, ours, theirs) in rows {
+            let (found, rest) = differing(one.as_bytes(), other.as_bytes());
+            assert_eq!((&*found, &*rest), (ours.as_bytes(), theirs.as_bytes()), "{one} {other}");
+        }
+    }
+
+    #[test]
+    fn members_are_taken_by_their_names_if_all_of_them_are_known() {
+        let json = br#"{"metadata":{"status":1},"spec":{"a":"},"},"status":{}}"#;
+        let known = ["metadata", "spec", "status"];
+        let taken = |names: &[&str]| members(json, &known, names.iter().copied());
+        assert_eq!(
+            taken(&["status", "spec"]).as_deref(),
+            Some(&br#"{"spec":{"a":"},"},"status":{}}"#[..])
+        );
+        assert_eq!(taken(&[]).as_deref(), Some(&b"{}"[..]));
+        assert_eq!(taken(&["spec", "kind"]), None);
     }
 
     #[test]

@@ -29,7 +29,9 @@ use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout};
 
 use crate::access::{Authenticator, Identity, NotAs, Peer, impersonate, is_public};
-use crate::answer::{Body, Managed, add_warnings, compressed, status_answer, takes_gzip};
+use crate::answer::{
+    Body, Managed, RecentLines, add_warnings, compressed, status_answer, takes_gzip,
+};
 use crate::api::{Api, Config};
 use crate::audit::{AuditFile, Record, Stage};
 use crate::console::ConsoleSource;
@@ -58,6 +60,8 @@ struct Inner {
     audit: OnceLock<AuditFile>,
     consoles: OnceLock<Arc<dyn ConsoleSource>>,
     limits: Limits,
+    /// What those share who watch the same.
+    recent: Arc<RecentLines>,
     /// What those share who come by a connection.
     outside: Share,
     /// What the parts of this process share: no client can take it from them.
@@ -97,6 +101,7 @@ impl ApiServer {
             audit: OnceLock::new(),
             consoles: OnceLock::new(),
             limits,
+            recent: Arc::new(RecentLines::new()),
             outside: Share::new(&limits, LongRunning::at_most(limits.long_running)),
             inside: Share::new(&limits, LongRunning::unlimited()),
             visits: Arc::new(Semaphore::new(limits.visits)),
@@ -485,6 +490,11 @@ impl LocalServer {
     /// leaves them alone.
     pub fn without_managed_fields(self) -> Self {
         LocalServer { managed: Managed::LeftOut, ..self }
+    }
+
+    /// The same where it is only the objects of one kind, by its plural, whose owners it does not ask for.
+    pub fn without_managed_fields_of(self, plural: &'static str) -> Self {
+        LocalServer { managed: Managed::LeftOutOf(plural), ..self }
     }
 
     /// The same for a caller that listens to no warnings: nobody looks for fields in what it writes that

@@ -191,8 +191,9 @@ impl Cluster {
         if let Some(config) = options.jobs {
             let clock = stint_controller::Clock::new(move || clock.now());
             let config = stint_controller::Config { gates: options.gates, clock, ..config };
-            // It looks who else writes the status of its Jobs.
+            // It looks who else writes the status of its Jobs; who owns what of Pods is nothing to it.
             let owned = server.local(Identity::controller()).named(CONTROLLER).unwarned();
+            let owned = owned.without_managed_fields_of("pods");
             let jobs = Controller::new(Client::new(owned, DEFAULT_NAMESPACE), config);
             let metrics = jobs.metrics();
             server.add_metrics(move || metrics.text());

@@ -133,7 +133,8 @@ impl Calls {
             }
         }
         let path = format!("{}/status", path::object(&pod.namespace, "pods", &pod.name));
-        let body = self.send(Method::PATCH, &path, path::STRATEGIC, &patch).await?;
+        let body =
+            self.send_for(Method::PATCH, &path, path::STRATEGIC, &patch, path::METADATA).await?;
         read(&body)
     }
 
@@ -144,7 +145,7 @@ impl Calls {
             "gracePeriodSeconds": 0, "preconditions": {"uid": pod.uid},
         });
         let path = path::object(&pod.namespace, "pods", &pod.name);
-        self.send(Method::DELETE, &path, path::JSON, &options).await.map(drop)
+        self.send_for(Method::DELETE, &path, path::JSON, &options, path::METADATA).await.map(drop)
     }
 
     /// Whether a Pod is known not to be there: another one may have its name.
@@ -176,6 +177,18 @@ impl Calls {
         content: &str,
         body: &Value,
     ) -> Result<Bytes, CallError> {
+        self.send_for(method, path, content, body, path::JSON).await
+    }
+
+    /// A call for an answer of some media type.
+    async fn send_for(
+        &self,
+        method: Method,
+        path: &str,
+        content: &str,
+        body: &Value,
+        answer: &str,
+    ) -> Result<Bytes, CallError> {
         let body = match body {
             Value::Null => Vec::new(),
             body => serde_json::to_vec(body).expect("JSON is JSON"),
@@ -183,7 +196,7 @@ impl Calls {
         let request = Request::builder()
             .method(method)
             .uri(path)
-            .header(http::header::ACCEPT, path::JSON)
+            .header(http::header::ACCEPT, answer)
             .header(http::header::CONTENT_TYPE, content)
             .body(Body::from(body))
             .expect("paths are made of names that the API has accepted");

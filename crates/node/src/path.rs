@@ -9,6 +9,9 @@ const NAME: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_')
 
 /// What is asked for and sent.
 pub(crate) const JSON: &str = "application/json";
+/// The same with no more of an object than its metadata, from whoever can answer so.
+pub(crate) const METADATA: &str =
+    "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
 pub(crate) const STRATEGIC: &str = "application/strategic-merge-patch+json";
 pub(crate) const MERGE: &str = "application/merge-patch+json";
 

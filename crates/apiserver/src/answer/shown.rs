@@ -32,6 +32,19 @@ pub(crate) enum Managed {
     Shown,
     /// For callers within this process that have no use for it: it is half of a Pod.
     LeftOut,
+    /// For those that have no use for it in the objects of one kind.
+    LeftOutOf(&'static str),
+}
+
+impl Managed {
+    /// Whether those of this kind do.
+    fn of(self, kind: &dyn AnyKind) -> Self {
+        match self {
+            Managed::LeftOutOf(plural) if kind.names().plural == plural => Managed::LeftOut,
+            Managed::LeftOutOf(_) | Managed::Shown => Managed::Shown,
+            Managed::LeftOut => Managed::LeftOut,
+        }
+    }
 }
 
 impl Shown {
@@ -42,6 +55,7 @@ impl Shown {
         clock: Clock,
     ) -> Self {
         let metadata_head = type_head("meta.k8s.io/v1", "PartialObjectMetadata");
+        let managed = managed.of(kind);
         Shown { kind, view, managed, clock, head: kind.type_head(), metadata_head }
     }
 
@@ -54,7 +68,7 @@ impl Shown {
         revision: Option<Revision>,
     ) {
         match self.managed {
-            Managed::Shown => object::put(answer, head, stored, revision),
+            Managed::Shown | Managed::LeftOutOf(_) => object::put(answer, head, stored, revision),
             Managed::LeftOut => object::put_without_managed(answer, head, stored, revision),
         }
     }
@@ -63,7 +77,9 @@ impl Shown {
     fn put_metadata(&self, answer: &mut BytesMut, stored: &[u8], revision: Option<Revision>) {
         let head = Head::Typed(&self.metadata_head);
         match self.managed {
-            Managed::Shown => object::put_metadata(answer, head, stored, revision),
+            Managed::Shown | Managed::LeftOutOf(_) => {
+                object::put_metadata(answer, head, stored, revision)
+            }
             Managed::LeftOut => {
                 object::put_metadata_without_managed(answer, head, stored, revision);
             }

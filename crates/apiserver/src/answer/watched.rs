@@ -1,22 +1,33 @@
 //! A watch as the body of an answer: one JSON object a line.
 
+use std::sync::Arc;
+
 use bytes::{Bytes, BytesMut};
 use futures_util::stream;
-use stint_store::Revision;
+use stint_store::{Entry, Revision};
 
 use super::body::Body;
+use super::recent::{LineOf, RecentLines};
 use super::shown::Shown;
+use crate::request::media::View;
 use crate::verb::watch::{Event, Watching};
 
 /// The events of a watch as they come.
-pub(crate) fn watch_body(shown: Shown, watching: Watching, guard: impl Send + 'static) -> Body {
-    let state = State { shown, watching, is_first: true, _guard: guard };
+pub(crate) fn watch_body(
+    shown: Shown,
+    recent: Arc<RecentLines>,
+    watching: Watching,
+    guard: impl Send + 'static,
+) -> Body {
+    let state = State { shown, recent, watching, is_first: true, _guard: guard };
     Body::stream(stream::unfold(state, |mut state| async move {
         let events = state.watching.next().await?;
+        if let [event] = &events[..] {
+            return Some((state.line(event), state));
+        }
         let mut lines = BytesMut::new();
         for event in &events {
-            let is_first = std::mem::take(&mut state.is_first);
-            put_line(&mut lines, &state.shown, event, is_first);
+            lines.extend_from_slice(&state.line(event));
         }
         Some((lines.freeze(), state))
     }))
@@ -24,27 +35,51 @@ pub(crate) fn watch_body(shown: Shown, watching: Watching, guard: impl Send + 's
 
 struct State<G> {
     shown: Shown,
+    recent: Arc<RecentLines>,
     watching: Watching,
     is_first: bool,
     /// Dropped when the watch ends, whoever ends it.
     _guard: G,
 }
 
-fn put_line(lines: &mut BytesMut, shown: &Shown, event: &Event, is_first: bool) {
-    let (kind, object) = match event {
-        Event::Added(entry) => ("ADDED", shown.watched(entry, entry.modified, is_first)),
-        Event::Modified(entry) => ("MODIFIED", shown.watched(entry, entry.modified, is_first)),
-        Event::Deleted(entry, revision) => ("DELETED", shown.watched(entry, *revision, is_first)),
-        Event::Bookmark { revision, ends_initial_list } => {
-            ("BOOKMARK", bookmark(shown, *revision, *ends_initial_list, is_first))
+impl<G> State<G> {
+    fn line(&mut self, event: &Event) -> Bytes {
+        let is_first = std::mem::take(&mut self.is_first);
+        let shown = &self.shown;
+        match event {
+            Event::Added(entry) => self.changed("ADDED", entry, entry.modified, is_first),
+            Event::Modified(entry) => self.changed("MODIFIED", entry, entry.modified, is_first),
+            Event::Deleted(entry, revision) => self.changed("DELETED", entry, *revision, is_first),
+            Event::Bookmark { revision, ends_initial_list } => {
+                line("BOOKMARK", &bookmark(shown, *revision, *ends_initial_list, is_first))
+            }
+            Event::Error(status) => line("ERROR", status.to_json().as_ref()),
         }
-        Event::Error(status) => ("ERROR", Bytes::from(status.to_json())),
-    };
-    lines.extend_from_slice(b"{\"type\":\"");
-    lines.extend_from_slice(kind.as_bytes());
-    lines.extend_from_slice(b"\",\"object\":");
-    lines.extend_from_slice(&object);
-    lines.extend_from_slice(b"}\n");
+    }
+
+    fn changed(
+        &self,
+        event: &'static str,
+        entry: &Entry,
+        revision: Revision,
+        is_first: bool,
+    ) -> Bytes {
+        let shown = &self.shown;
+        let make = || line(event, &shown.watched(entry, revision, is_first));
+        match shown.view {
+            View::Whole => {
+                let (names, managed) = (shown.kind.names(), shown.managed);
+                self.recent.line(LineOf { revision, names, event, managed }, make)
+            }
+            // Rows have ages, and metadata are asked for by few.
+            View::Metadata(_) | View::Table(_) => make(),
+        }
+    }
+}
+
+fn line(kind: &str, object: &[u8]) -> Bytes {
+    let parts = [b"{\"type\":\"", kind.as_bytes(), b"\",\"object\":", object, b"}\n"];
+    Bytes::from(parts.concat())
 }
 
 /// An object that is nothing but a version.

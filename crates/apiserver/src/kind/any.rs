@@ -9,7 +9,7 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use k8s_openapi::Metadata;
 use k8s_openapi::api::core::v1::LimitRange;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use stint_api::feature_gates::FeatureGates;
 use stint_api::field_error::FieldError;
 use stint_api::pod_deletion::Deletion;
@@ -58,6 +58,9 @@ pub trait AnyKind: Send + Sync {
     fn account<'o>(&self, object: &'o dyn Object) -> Option<&'o str>;
     fn resets(&self, part: Part) -> &'static [&'static [&'static str]];
     fn tracked(&self, object: &mut dyn Object, gates: &FeatureGates) -> Vec<u8>;
+    fn replaceable(&self) -> &'static [&'static str];
+    fn replace(&self, object: &dyn Object, members: &Map<String, Value>)
+    -> Option<Box<dyn Object>>;
     fn prepare_for_create(&self, object: &mut dyn Object, context: &Context<'_>);
     fn prepare_for_update(
         &self,
@@ -210,6 +213,18 @@ impl<K: Kind> AnyKind for Of<K> {
 
     fn tracked(&self, object: &mut dyn Object, gates: &FeatureGates) -> Vec<u8> {
         K::tracked(object.expect_mut(), gates)
+    }
+
+    fn replaceable(&self) -> &'static [&'static str] {
+        K::REPLACEABLE
+    }
+
+    fn replace(
+        &self,
+        object: &dyn Object,
+        members: &Map<String, Value>,
+    ) -> Option<Box<dyn Object>> {
+        K::replace(object.expect_ref(), members).map(tidy::<K>)
     }
 
     fn prepare_for_create(&self, object: &mut dyn Object, context: &Context<'_>) {

@@ -6,7 +6,8 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{LimitRange, Pod, PodSpec, PodStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde::Deserialize;
-use serde_json::Value;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
 use stint_api::defaults::pod::default_pod;
 use stint_api::feature_gates::FeatureGates;
 use stint_api::field_error::FieldError;
@@ -106,6 +107,16 @@ impl Kind for Pods {
         object::to_stored(pod)
     }
 
+    const REPLACEABLE: &'static [&'static str] = &["metadata", "spec", "status"];
+
+    fn replace(pod: &Pod, members: &Map<String, Value>) -> Option<Pod> {
+        Some(Pod {
+            metadata: replaced(members, "metadata", || pod.metadata.clone())?,
+            spec: replaced(members, "spec", || pod.spec.clone())?,
+            status: replaced(members, "status", || pod.status.clone())?,
+        })
+    }
+
     fn resets(part: Part) -> &'static [&'static [&'static str]] {
         match part {
             Part::Whole | Part::Finalize => &[&["status"]],
@@ -169,6 +180,18 @@ impl Kind for Pods {
 
     fn row_conditions(pod: &Pod) -> &'static [RowCondition] {
         table::pod::conditions(pod)
+    }
+}
+
+/// A member that is to be another one, or the one that was there.
+fn replaced<T: DeserializeOwned>(
+    members: &Map<String, Value>,
+    name: &str,
+    kept: impl FnOnce() -> T,
+) -> Option<T> {
+    match members.get(name) {
+        Some(member) => T::deserialize(member).ok(),
+        None => Some(kept()),
     }
 }
 

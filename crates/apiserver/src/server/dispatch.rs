@@ -568,7 +568,8 @@ impl<'r> Call<'r> {
         let options = ListOptions::read(&self.query, kind, true)?;
         let guard = self.long_running()?;
         let watching = self.server.api.watch(kind, namespace, &options).await?;
-        let body = answer::watch_body(self.shown(kind, shape), watching, guard);
+        let recent = self.server.recent.clone();
+        let body = answer::watch_body(self.shown(kind, shape), recent, watching, guard);
         Ok(answer(StatusCode::OK, JSON, body))
     }
 

@@ -97,6 +97,14 @@ impl Tracker {
         let new_text = kind.tracked(new, &self.gates);
         let old_text = current.map(|current| kind.as_stored(&current.entry));
         let old_text = old_text.as_ref().map(|stored| object::without_managed(stored));
+        // What is the same to the letter has not changed: most of an object, most of the time.
+        let (old_text, new_text) = match &old_text {
+            Some(old) => {
+                let (old, new) = object::differing(old, &new_text);
+                (Some(old), new)
+            }
+            None => (None, new_text),
+        };
         let (new_tree, old_tree) =
             (Tree::of(text(&new_text)), old_text.as_deref().map(|old| Tree::of(text(old))));
         let changes = Changes::between(old_tree.as_ref().map(Tree::root), new_tree.root(), message);

@@ -9,6 +9,7 @@
 //!   it.
 
 use bytes::Bytes;
+use serde_json::Value;
 use stint_api::field_error::{FieldError, quote};
 use stint_api::field_path::Path;
 use stint_api::quota::Counted;
@@ -19,7 +20,7 @@ use super::charge::Failed;
 use super::metadata;
 use super::track::{Owners, Tracked, differ_in_times_only, text};
 use crate::api::{Api, Current, Written, store_failed};
-use crate::decode::{Decoded, FieldValidation, Format};
+use crate::decode::{Decoded, FieldValidation, Format, check_value};
 use crate::kind::{AnyKind, Context, Names, Part};
 use crate::object::{self, Head, Object};
 use crate::patch::{Patch, PatchError, schema};
@@ -231,6 +232,8 @@ impl Api {
             Part::Status | Part::Finalize => None,
         };
         let is_released = metadata::is_released(new.meta()) && !kind.is_held(new.as_ref());
+        // It is not stored, and to leave it out of a copy would take one.
+        new.meta_mut().resource_version = None;
         let stored = self.with_owners(attempt.current, kind, new.as_ref(), managed.as_deref())?;
         if is_released {
             return self.remove(attempt, stored, is_dry_run).await;
@@ -370,6 +373,13 @@ fn make(
             Ok(Decoded { object: decoded.object.copy(), warnings: decoded.warnings.clone() })
         }
         Change::Patch { patch, repeated, is_about_owners } => {
+            if validation == FieldValidation::Ignore
+                && !is_about_owners
+                && let Some(object) = make_of_members(kind, current, patch)
+            {
+                check_name(object.meta().name.as_deref(), name_of(current))?;
+                return Ok(Decoded { object, warnings: Vec::new() });
+            }
             let names = kind.names();
             let mut text = bytes::BytesMut::new();
             let head = kind.type_head();
@@ -391,6 +401,31 @@ fn make(
         }
         Change::Apply(_) => unreachable!("what is applied is made elsewhere"),
     }
+}
+
+/// The same, where a kind can change some members of an object and keep the others as they were read.
+/// `None` if this one cannot, or if it goes wrong.
+fn make_of_members(
+    kind: &dyn AnyKind,
+    current: &Current,
+    patch: &Patch,
+) -> Option<Box<dyn Object>> {
+    let named = object::members(&current.entry.value, kind.replaceable(), patch.members()?)?;
+    let mut original: Value = serde_json::from_slice(&named).expect("what was stored can be read");
+    if let Some(Value::Object(metadata)) = original.get_mut("metadata") {
+        let version = Value::from(current.entry.modified.to_string());
+        metadata.insert("resourceVersion".to_owned(), version);
+        metadata.remove("managedFields");
+    }
+    let patched = patch.apply(original, type_of(kind.names())).ok()?;
+    // What is kept has at most an object for every two bytes.
+    check_value(&patched, current.entry.value.len() / 2).ok()?;
+    let Value::Object(mut patched) = patched else { return None };
+    // What the patch has taken away is not what it says nothing of.
+    for name in patch.members()? {
+        patched.entry(name).or_insert(Value::Null);
+    }
+    kind.replace(current.object.as_ref(), &patched)
 }
 
 /// The same with no more read than the patch is about: a Pod's status says nothing of its spec, which is
@@ -464,7 +499,10 @@ fn check_uid(new: &dyn Object, old: &dyn Object, kind: &dyn AnyKind) -> Result<(
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use serde_json::{Value, json};
+    use stint_store::Entry;
 
     use super::*;
     use crate::kinds;
@@ -508,6 +546,59 @@ mod tests {
                 assert_eq!(part, whole, "{patch_type:?} {body}");
             }
         }
+    }
+
+    #[test]
+    fn members_that_are_replaced_make_the_same_of_an_object_as_one_of_all() {
+        let kind = kinds::find("", "v1", "pods").expect("there are Pods");
+        let (current, original) = stored_pod(kind);
+        let patches = [
+            json!({}),
+            json!({"status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}}),
+            json!({"status": null}),
+            json!({"metadata": {"$deleteFromPrimitiveList/finalizers": ["f/a"]}}),
+            json!({"metadata": {"labels": {"x": null}, "uid": "u"}, "status": null}),
+            json!({"metadata": {"resourceVersion": "3"}, "spec": {"nodeName": "n"}}),
+            json!({"spec": {"containers": [{"name": "main", "env": [{"$patch": "replace"}]}]}}),
+        ];
+        for patch_type in [PatchType::Merge, PatchType::Strategic] {
+            for body in &patches {
+                let patch = Patch::from_value(patch_type, body.clone()).expect("a patch");
+                let part = make_of_members(kind, &current, &patch).expect("it can be done so");
+                let whole = patch.apply(original.clone(), type_of(kind.names()));
+                let whole = kind
+                    .decode_value(whole.expect("it applies"), &[], FieldValidation::Ignore)
+                    .expect("a Pod");
+                assert_eq!(part.meta(), whole.object.meta(), "{patch_type:?} {body}");
+                let stored = |object| kind.to_stored(object, None).expect("it can be stored");
+                let made = stored(part.as_ref());
+                assert_eq!(made, stored(whole.object.as_ref()), "{patch_type:?} {body}");
+            }
+        }
+        let long_ways = [
+            json!({"kind": "Job"}),
+            json!({"metadata": null}),
+            json!({"spec": {"containers": 7}}),
+            json!({"status": "Running"}),
+        ];
+        for body in long_ways {
+            let patch = Patch::from_value(PatchType::Merge, body.clone()).expect("a patch");
+            assert!(make_of_members(kind, &current, &patch).is_none(), "{body}");
+        }
+    }
+
+    /// A Pod as it is found in the store, and as a patch without a short cut reads it.
+    fn stored_pod(kind: &'static dyn AnyKind) -> (Current, Value) {
+        let (revision, managed) = (Revision::new(7), br#"[{"manager":"m"}]"#);
+        let object = kind.decode_value(pod(), &[], FieldValidation::Ignore).expect("a Pod").object;
+        let value = kind.to_stored(object.as_ref(), Some(managed)).expect("it can be stored");
+        let mut original: Value =
+            serde_json::from_slice(&object::without_managed(&value)).expect("JSON");
+        original["metadata"]["resourceVersion"] = json!("7");
+        let object = kind.read_stored(&value, revision);
+        let managed = object::managed(&value);
+        let entry = Entry { key: "/pods/a".into(), value, created: revision, modified: revision };
+        (Current { entry: Arc::new(entry), object, managed }, original)
     }
 
     #[test]
