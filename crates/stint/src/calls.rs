@@ -1,6 +1,6 @@
 //! The calls that are made to an API server, and what it tells by itself.
 
-use futures_util::{AsyncReadExt, StreamExt, pin_mut};
+use futures_util::{AsyncBufReadExt, StreamExt, pin_mut};
 use http::{Method, Request};
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -14,7 +14,8 @@ use thiserror::Error;
 use tokio::sync::mpsc::Sender;
 use tokio::time::{Duration, sleep};
 
-use crate::job_text::TAIL_LINES;
+use crate::job_text::{MAX_LINE_BYTES, TAIL_LINES};
+use crate::last_lines::LastLines;
 use crate::pod_sight::PodSight;
 use crate::printable::{MAX_MESSAGE_CHARS, printable};
 use crate::progress::Failure;
@@ -123,32 +124,37 @@ impl Calls {
         let Failure { namespace, pod, .. } = failure;
         let mut path = format!(
             "/api/v1/namespaces/{namespace}/pods/{pod}/log?container={container}\
-             &tailLines={TAIL_LINES}&limitBytes={MAX_TAIL_BYTES}"
+             &tailLines={TAIL_LINES}"
         );
         // Only stint heeds it; it is in order, should another run have begun since.
         if let Some(run) = run {
             path += &format!("&run={run}");
         }
-        let mut bytes = Vec::new();
         if failure.goes_on {
-            bytes = self.read(&format!("{path}&previous=true")).await;
+            let last = self.last_lines(&format!("{path}&previous=true")).await;
+            if !last.is_empty() {
+                return last.told();
+            }
         }
-        if bytes.is_empty() {
-            bytes = self.read(&path).await;
-        }
-        // Not everybody writes UTF-8.
-        String::from_utf8_lossy(&bytes).lines().map(str::to_owned).collect()
+        self.last_lines(&path).await.told()
     }
 
-    /// All bytes of a text; none if it cannot be had.
-    async fn read(&self, path: &str) -> Vec<u8> {
-        let Ok(request) = Request::get(path).body(Vec::new()) else { return Vec::new() };
-        let mut bytes = Vec::new();
+    /// The last lines of a log; none if it cannot be had. A limit on its bytes would cut off the end, where
+    /// one of them is long: all of it comes by, and little is held.
+    async fn last_lines(&self, path: &str) -> LastLines {
+        let mut last = LastLines::new(TAIL_LINES, MAX_LINE_BYTES);
+        let Ok(request) = Request::get(path).body(Vec::new()) else { return last };
         if let Ok(text) = self.client.request_stream(request).await {
             pin_mut!(text);
-            let _ = text.read_to_end(&mut bytes).await;
+            while let Ok(bytes) = text.fill_buf().await
+                && !bytes.is_empty()
+            {
+                let taken = bytes.len();
+                last.push(bytes);
+                text.consume_unpin(taken);
+            }
         }
-        bytes
+        last
     }
 
     /// A failure with what its Pod's Events say of it: of a container that was ended since a probe
@@ -265,9 +271,6 @@ struct PageMetadata {
 
 const JSON: &str = "application/json";
 const MERGE_PATCH: &str = "application/merge-patch+json";
-
-/// The most of a log that is read for its last lines.
-const MAX_TAIL_BYTES: usize = 16 << 10;
 
 /// What was seen, and whether for the last time.
 #[derive(Debug)]

@@ -16,6 +16,9 @@ pub(crate) const TAIL_LINES: usize = 5;
 /// Most characters of a line of a log: two lines of a terminal.
 const MAX_LINE_CHARS: usize = 160;
 
+/// The bytes in which it is seen that a line has more characters than that.
+pub(crate) const MAX_LINE_BYTES: usize = 4 * (MAX_LINE_CHARS + 1);
+
 /// A failure and the last lines that its container wrote.
 pub(crate) type Tail = (Failure, Vec<String>);
 
@@ -90,12 +93,11 @@ pub(crate) fn row(name: &str, value: &str) -> String {
 /// What failed, and what it wrote last.
 pub(crate) fn failure((failure, lines): &Tail) -> String {
     let container = failure.container.as_ref().map(|name| format!(" in container {name}"));
-    let times =
-        if failure.times > 1 { format!(", {} times", failure.times) } else { String::new() };
+    let times = failure.tally();
     let why = printable(&failure.told(), MAX_MESSAGE_CHARS);
     let what = printable(&failure.what(), MAX_MESSAGE_CHARS);
     let container = printable(&container.unwrap_or_default(), MAX_MESSAGE_CHARS);
-    let mut text = format!("  {what} failed{container}{times}: {why}\n");
+    let mut text = format!("  {what} {}{container}{times}: {why}\n", failure.happened());
     for line in lines {
         text += &format!("    | {}\n", printable(line, MAX_LINE_CHARS));
     }

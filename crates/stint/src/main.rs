@@ -18,6 +18,7 @@ mod job_lookup;
 mod job_text;
 mod kubeconfig;
 mod lack;
+mod last_lines;
 mod line_index;
 mod log_lines;
 mod logs;

@@ -315,8 +315,15 @@ impl PodSight {
 
     /// Why the Pod failed, in a few words.
     pub(crate) fn why_failed(&self) -> String {
-        let why = self.how_failed();
-        if self.is_disrupted() { format!("interrupted: {why}") } else { why }
+        let Status { reason, message, .. } = &self.status;
+        match self.failure() {
+            // Its node ended it, and says why: its deadline, say.
+            Some((_, ended)) if !reason.is_empty() && !self.is_disrupted() => {
+                format!("{reason}: {}", how_ended(ended))
+            }
+            Some((_, ended)) => how_ended(ended),
+            None => sentence(reason, message),
+        }
     }
 
     /// Whether a container of it failed as it will fail every time: it could not be started, or
@@ -335,18 +342,6 @@ impl PodSight {
             .conditions
             .iter()
             .any(|it| it.r#type == "DisruptionTarget" && it.status == "True")
-    }
-
-    fn how_failed(&self) -> String {
-        let Status { reason, message, .. } = &self.status;
-        match self.failure() {
-            // Its node ended it, and says why: its deadline, say.
-            Some((_, ended)) if !reason.is_empty() && !self.is_disrupted() => {
-                format!("{reason}: {}", how_ended(ended))
-            }
-            Some((_, ended)) => how_ended(ended),
-            None => sentence(reason, message),
-        }
     }
 
     /// Whether no node has what it asks for.

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use k8s_openapi::api::batch::v1::{Job, JobCondition, JobStatus};
 use k8s_openapi::jiff::Timestamp;
 use stint_api::index_set::IndexSet;
+use stint_api::names::reason;
 
 use crate::pod_sight::{PodSight, Stage};
 use crate::printable::{MAX_MESSAGE_CHARS, printable};
@@ -122,8 +123,12 @@ pub(crate) struct Failure {
     pub(crate) uid: String,
     pub(crate) container: Option<String>,
     pub(crate) why: String,
-    /// How many Pods of this index failed, and runs of their containers.
+    /// How many Pods of this index failed by themselves, and runs of their containers.
     pub(crate) times: u32,
+    /// How many Pods of it were ended from outside.
+    pub(crate) interruptions: u32,
+    /// Whether that is what happened to this one.
+    pub(crate) is_interruption: bool,
     /// Whether the Pod goes on with another run of the container.
     pub(crate) goes_on: bool,
     /// Which run of the container it was; the first is 0.
@@ -145,10 +150,31 @@ impl Failure {
             container: None,
             why: String::new(),
             times: 0,
+            interruptions: 0,
+            is_interruption: false,
             goes_on: false,
             run: None,
             ran: None,
             others: Vec::new(),
+        }
+    }
+
+    /// What happened to it, as a verb.
+    pub(crate) fn happened(&self) -> &'static str {
+        if self.is_interruption { "was interrupted" } else { "failed" }
+    }
+
+    /// How often that happened, and the other thing.
+    pub(crate) fn tally(&self) -> String {
+        let (same, other, happened) = match self.is_interruption {
+            true => (self.interruptions, self.times, "failed"),
+            false => (self.times, self.interruptions, "was interrupted"),
+        };
+        let same = if same > 1 { format!(", {same} times") } else { String::new() };
+        match other {
+            0 => same,
+            1 => format!("{same} (and {happened} once)"),
+            _ => format!("{same} (and {happened} {other} times)"),
         }
     }
 
@@ -472,6 +498,19 @@ impl JobProgress {
         self.failures.values().filter(move |failure| !is_made_good(failure))
     }
 
+    /// The same as a summary tells them: first that by which the Job has ended.
+    pub(crate) fn told_failures(&self) -> impl Iterator<Item = &Failure> {
+        let end =
+            self.why().filter(|why| why.reason.as_deref() == Some(reason::POD_FAILURE_POLICY));
+        let end = end.and_then(|why| why.message.as_deref()).unwrap_or_default();
+        let (first, others): (Vec<&Failure>, Vec<&Failure>) =
+            self.failures().partition(|failure| {
+                let of_pod = format!(" {}/{} ", failure.namespace, failure.pod);
+                end.contains(&of_pod)
+            });
+        first.into_iter().chain(others)
+    }
+
     /// Whether anything has failed, made good since or not.
     pub(crate) fn has_failures(&self) -> bool {
         !self.failures.is_empty()
@@ -634,17 +673,22 @@ impl JobProgress {
     fn note_failure(&mut self, pod: &PodSight, place: Option<u32>) -> Failure {
         self.failed_pods += 1;
         let place = place.unwrap_or_else(|| self.place_of(pod));
+        let is_interruption = pod.is_disrupted();
         let failure = Failure {
             container: pod.failed_container().map(str::to_owned),
             why: pod.why_failed(),
-            times: 1,
+            times: u32::from(!is_interruption),
+            interruptions: u32::from(is_interruption),
+            is_interruption,
             goes_on: false,
             run: pod.failed_run(),
             ran: pod.failed_time(),
             others: pod.other_failures(),
             ..Failure::of(pod)
         };
-        self.tries.note(1, &failure.why, pod.failed_for_good());
+        if !is_interruption {
+            self.tries.note(1, &failure.why, pod.failed_for_good());
+        }
         self.put_failure(place, failure)
     }
 
@@ -678,12 +722,24 @@ impl JobProgress {
         })
     }
 
-    /// Puts a failure in the place of the one before, and adds up how often.
+    /// Puts a failure in the place of the one before, and adds up how often. What failed by itself stays:
+    /// it says more than an interruption.
     fn put_failure(&mut self, place: u32, mut failure: Failure) -> Failure {
-        let before = self.failures.get(&place).map_or(0, |failure| failure.times);
-        failure.times = failure.times.saturating_add(before);
-        if self.failures.len() < MAX_FAILURES || self.failures.contains_key(&place) {
-            self.failures.insert(place, failure.clone());
+        let is_full = self.failures.len() >= MAX_FAILURES;
+        match self.failures.get_mut(&place) {
+            Some(before) => {
+                failure.times = failure.times.saturating_add(before.times);
+                failure.interruptions = failure.interruptions.saturating_add(before.interruptions);
+                if failure.is_interruption && !before.is_interruption {
+                    before.interruptions = failure.interruptions;
+                } else {
+                    *before = failure.clone();
+                }
+            }
+            None if is_full => {}
+            None => {
+                self.failures.insert(place, failure.clone());
+            }
         }
         failure
     }

@@ -698,7 +698,8 @@ impl Run {
         let left = || open_indexes(jobs).or_else(|| args.only_indexes.clone());
         let next = match stop {
             _ if has_failed && has_no_indexes(jobs) => Next::Anew,
-            _ if has_failed && args.only_indexes.is_some() => Next::RetrySome(left()),
+            // Those that were not asked for are not wanted now either.
+            _ if has_failed && has_left_out(jobs) => Next::RetrySome(left()),
             _ if has_failed => Next::Retry(left()),
             Stop::TimedOut => Next::GoOn { left: left(), is_late: true },
             Stop::Interrupted => Next::GoOn { left: left(), is_late: false },
@@ -747,12 +748,17 @@ fn unread(code: u8) -> u8 {
 
 /// The failures of a Job that the summary shows.
 fn shown(job: &JobProgress) -> impl Iterator<Item = &Failure> {
-    job.failures().take(MAX_SHOWN_FAILURES)
+    job.told_failures().take(MAX_SHOWN_FAILURES)
 }
 
 /// Whether there is one Job, and it has none.
 fn has_no_indexes(jobs: &[JobProgress]) -> bool {
     matches!(jobs, [job] if !job.is_indexed())
+}
+
+/// Whether there are indexes that nobody has run.
+fn has_left_out(jobs: &[JobProgress]) -> bool {
+    jobs.iter().any(|job| !job.left_out().is_empty())
 }
 
 /// The indexes to run again, if there is one Job and it has indexes that can be chosen.

@@ -118,6 +118,7 @@ async fn tell_attempt(pod: &PodSight, pods: &[PodSight], wanted: &Wanted, said: 
     }
     let number = attempts().position(|it| it.uid() == pod.uid()).unwrap_or(0) + 1;
     let how = match pod.stage() {
+        Stage::Failed if pod.is_disrupted() => format!(", interrupted: {}", pod.why_failed()),
         Stage::Failed => format!(", failed: {}", pod.why_failed()),
         Stage::Succeeded => ", succeeded".to_owned(),
         Stage::Running | Stage::Waiting => String::new(),

@@ -328,3 +328,61 @@ fn a_pod_that_made_good_does_not_hide_another_that_failed() {
     assert!(job.has_failures());
     assert_eq!(job.failures().map(|it| &*it.pod).collect::<Vec<_>>(), ["a"]);
 }
+
+/// The same Pod as one that was ended from outside.
+fn interrupted(uid: &str, index: u32) -> PodSight {
+    let mut pod = json!({
+        "metadata": {"name": format!("work-{index}-{uid}"), "namespace": "default", "uid": uid,
+            "labels": {"batch.kubernetes.io/controller-uid": "u"},
+            "annotations": {"batch.kubernetes.io/job-completion-index": index.to_string()}},
+        "spec": {"nodeName": "n"},
+    });
+    pod["status"] = json!({"phase": "Failed",
+        "conditions": [{"type": "DisruptionTarget", "status": "True"}],
+        "containerStatuses": [{"name": "main",
+            "state": {"terminated": {"exitCode": 137, "reason": "Error"}}}]});
+    serde_json::from_value(pod).expect("it is a Pod")
+}
+
+#[test]
+fn interruptions_are_counted_apart_from_failures_and_do_not_hide_them() {
+    let (mut progress, now) = started();
+    let pods = [
+        interrupted("a", 0),
+        interrupted("b", 0),
+        interrupted("c", 1),
+        pod("d", 1, "n", "Failed"),
+        pod("e", 1, "n", "Failed"),
+        interrupted("f", 1),
+    ];
+    for pod in &pods {
+        progress.observe_pod(pod, false, now);
+    }
+    let told: Vec<_> = progress.jobs()[0]
+        .failures()
+        .map(|it| format!("{} {}{}: {}", it.what(), it.happened(), it.tally(), it.told()))
+        .collect();
+    let expected = [
+        "index 0 was interrupted, 2 times: exit code 137 (signal 9)",
+        "index 1 failed, 2 times (and was interrupted 2 times): exit code 1",
+    ];
+    assert_eq!(told, expected);
+}
+
+#[test]
+fn the_failure_by_which_a_job_has_ended_is_told_first() {
+    let (mut progress, now) = started();
+    for (uid, index) in [("a", 0), ("b", 1), ("c", 2)] {
+        progress.observe_pod(&pod(uid, index, "n", "Failed"), false, now);
+    }
+    let first = |progress: &Progress| -> Vec<_> {
+        progress.jobs()[0].told_failures().map(|it| it.index).collect()
+    };
+    assert_eq!(first(&progress), [Some(0), Some(1), Some(2)]);
+    let message = "Container main for pod default/work-2-c failed with exit code 1 matching FailJob \
+        rule at index 0";
+    let failed = json!({"conditions": [{"type": "Failed", "status": "True",
+        "reason": "PodFailurePolicy", "message": message}]});
+    progress.observe_job(job(failed), false, now);
+    assert_eq!(first(&progress), [Some(2), Some(0), Some(1)]);
+}

@@ -47,11 +47,14 @@ pub(crate) fn of_job(job: &JobProgress, tails: &[Tail], painter: Painter, now: I
         let why = printable(&waits.why, MAX_MESSAGE_CHARS);
         text += &job_text::row("waiting", &format!("{}: {why}", waits.what));
     }
-    for tail in tails {
+    // What all have in common is said.
+    let alike = job.failed_alike().map(|(_, why)| why);
+    let is_said = |(failure, lines): &&Tail| lines.is_empty() && alike == Some(&*failure.told());
+    for tail in tails.iter().filter(|it| !is_said(it)) {
         text += &job_text::failure(tail);
     }
     let rest = job.failures().count().saturating_sub(tails.len());
-    if rest > 0 && job.end() != End::Complete {
+    if rest > 0 && alike.is_none() && job.end() != End::Complete {
         text += &format!("  … and {rest} more\n");
     }
     text
@@ -204,6 +207,8 @@ mod tests {
             run: None,
             ran: None,
             others: Vec::new(),
+            interruptions: 0,
+            is_interruption: false,
         };
         let tails = [(failure, vec!["oh \u{1b}[2Jno".to_owned()])];
         let text = of_job(&progress.jobs()[0], &tails, Painter::new(false), now);

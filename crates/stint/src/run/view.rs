@@ -166,7 +166,7 @@ fn lines(progress: &Progress, tail: &[String], size: Size, now: Instant) -> Vec<
     let latest = progress.latest_failure().map(|(job, failure)| {
         let (title, what) = (printable_ends(&job.title, 30), failure.what());
         let why = printable(&failure.told(), MAX_TAIL_CHARS);
-        format!("{title}: {what} failed: {why}")
+        format!("{title}: {what} {}: {why}", failure.happened())
     });
     let waits = progress.jobs().iter().find_map(|job| {
         let waits = job.waits()?;
@@ -224,7 +224,10 @@ impl Plain {
                     if told.failures == MAX_TOLD_FAILURES { "; more are counted only" } else { "" };
                 let title = &progress.jobs()[*job].title;
                 let why = printable(&failure.told(), MAX_MESSAGE_CHARS);
-                Some(format!("{title}: {} failed: {why}{note}\n", failure.what()))
+                let (what, happened) = (failure.what(), failure.happened());
+                let again =
+                    if failure.goes_on { ", and its container is started again" } else { "" };
+                Some(format!("{title}: {what} {happened}: {why}{again}{note}\n"))
             }
             Change::PodWaits { job, waits } => {
                 let title = &progress.jobs()[*job].title;
@@ -356,6 +359,8 @@ mod tests {
             run: None,
             ran: None,
             others: Vec::new(),
+            interruptions: 0,
+            is_interruption: false,
         };
         let change = Change::PodFailed { job: 0, failure };
         let told: Vec<String> =
