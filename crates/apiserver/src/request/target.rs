@@ -104,17 +104,25 @@ const MAX_PARTS: usize = 8;
 impl<'p> Target<'p> {
     /// Reads a path that was percent-decoded.
     pub fn of(path: &'p str) -> Self {
-        let trimmed = path.trim_matches('/');
+        let trimmed = path.strip_prefix('/').unwrap_or(path);
+        let trimmed = trimmed.strip_suffix('/').unwrap_or(trimmed);
         let mut parts = [""; MAX_PARTS];
         let mut count = 0;
-        for part in trimmed.split('/').filter(|part| !part.is_empty()) {
+        for part in trimmed.split('/') {
             if count == MAX_PARTS {
                 return Target::Unknown;
             }
             parts[count] = part;
             count += 1;
         }
-        match &parts[..count] {
+        let parts = &parts[..count];
+        // What is not there is passed over nowhere: what follows would be taken for something else. Clients
+        // that mean all namespaces may name an empty one.
+        let is_of_all = |at: usize| parts[at - 1] == "namespaces" && at + 2 == count;
+        if count > 1 && (0..count).any(|at| parts[at].is_empty() && (at == 0 || !is_of_all(at))) {
+            return Target::Unknown;
+        }
+        match parts {
             ["api"] | ["apis"] | ["api", _] | ["apis", _] | ["apis", _, _] => {
                 Target::Discovery(trimmed)
             }
@@ -142,9 +150,9 @@ pub fn decode_path(path: &str) -> Option<String> {
 fn resource<'p>(group: &str, version: &str, parts: &[&'p str]) -> Target<'p> {
     let (namespace, rest) = match parts {
         // The namespace itself and its parts, not something within it.
-        ["namespaces"] | ["namespaces", _] | ["namespaces", _, "status" | "finalize"] => {
-            (None, parts)
-        }
+        ["namespaces"] | ["namespaces", _] => (None, parts),
+        ["namespaces", name, "status" | "finalize"] if !name.is_empty() => (None, parts),
+        ["namespaces", "", rest @ ..] => (None, rest),
         ["namespaces", namespace, rest @ ..] => (Some(*namespace), rest),
         _ => (None, parts),
     };
@@ -157,7 +165,8 @@ fn resource<'p>(group: &str, version: &str, parts: &[&'p str]) -> Target<'p> {
     if let (Some(namespace), ("", "v1", ["bindings"])) = (namespace, (group, version, rest)) {
         return Target::Bindings(namespace);
     }
-    if let (None, [plural]) = (namespace, rest)
+    let is_of_all = matches!(parts, ["namespaces", "", ..]);
+    if let (None, [plural], false) = (namespace, rest, is_of_all)
         && let Some(review) = Review::find(group, version, plural)
     {
         return Target::Review(review);
@@ -165,7 +174,8 @@ fn resource<'p>(group: &str, version: &str, parts: &[&'p str]) -> Target<'p> {
     let Some(kind) = kinds::find(group, version, plural) else { return Target::Unknown };
     let is_namespaced = kind.names().is_namespaced;
     // One object of a namespaced kind is named with its namespace, and none of another is.
-    if namespace.is_some() != is_namespaced && (name.is_some() || namespace.is_some()) {
+    let is_within = namespace.is_some() || is_of_all;
+    if is_within != is_namespaced && (name.is_some() || is_within) {
         return Target::Unknown;
     }
     Target::Resource(Resource { kind, namespace, name, subresource })
@@ -217,6 +227,18 @@ mod tests {
             ("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", "review Access"),
             ("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews/a", "unknown"),
             ("/apis/authorization.k8s.io/v1/selfsubjectreviews", "unknown"),
+            ("/api/v1/namespaces/", "namespaces - - -"),
+            ("/api/v1/namespaces//pods", "pods - - -"),
+            ("/apis/batch/v1/namespaces//jobs", "jobs.batch - - -"),
+            ("/apis/batch/v1/namespaces//jobs/b", "unknown"),
+            ("/api/v1/namespaces//nodes", "unknown"),
+            ("/apis/authorization.k8s.io/v1/namespaces//selfsubjectaccessreviews", "unknown"),
+            ("/api/v1/namespaces//status", "unknown"),
+            ("/api/v1/namespaces//", "unknown"),
+            ("/api/v1/namespaces/a//pods", "unknown"),
+            ("/api/v1/namespaces/a/pods//", "unknown"),
+            ("/api//v1/pods", "unknown"),
+            ("//api/v1/pods", "unknown"),
             ("/version/", "path /version"),
             ("/livez", "path /livez"),
             ("/", "path /"),
