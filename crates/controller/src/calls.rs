@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::{Method, Request};
-use k8s_openapi::api::batch::v1::{Job, JobStatus};
+use k8s_openapi::api::batch::v1::JobStatus;
 use kube::Client;
 use kube::client::Body;
 use serde::Deserialize;
@@ -19,7 +19,7 @@ use stint_ledger::pod_facts::PodFacts;
 
 use crate::answer::{Failure, Weather, send};
 use crate::events::EventCall;
-use crate::job::SeenJob;
+use crate::job::{SeenJob, WireJob};
 use crate::mould::{Mould, owner_reference};
 use crate::odd::{Lenient, Wire};
 use crate::path;
@@ -63,6 +63,8 @@ pub(crate) struct Answer {
     pub(crate) weather: Weather,
     /// A Job that was found and cannot be read.
     pub(crate) unreadable: Option<Box<SeenJob>>,
+    /// What the Pods of a Job that was found are made from.
+    pub(crate) template: Option<Arc<Value>>,
 }
 
 /// The Pods of some Jobs of a namespace, as of one version.
@@ -87,7 +89,7 @@ impl Calls {
             OpKind::AdoptPod(pod) => self.adopt(target, pod).await,
             OpKind::ReleasePod(pod) => self.release(target, pod).await,
             OpKind::WriteStatus { version, status } => {
-                self.write_status(target, *version, status).await
+                return self.write_status(target, *version, status).await;
             }
             OpKind::LookUpJob => return self.look_up_job(target).await,
             OpKind::LookUpPod(name) => self.look_up_pod(target, name).await,
@@ -175,32 +177,35 @@ impl Calls {
 
     /// Replaces the status and nothing else: a PUT would need labels, annotations and whatever
     /// others put into the metadata, or take it away.
-    async fn write_status(&self, target: &Target, version: u64, status: &JobStatus) -> Done {
+    async fn write_status(&self, target: &Target, version: u64, status: &JobStatus) -> Answer {
         let patch = json!({
             "metadata": {"uid": &*target.job_uid, "resourceVersion": version.to_string()},
             "status": whole_status(status),
         });
         let path = format!("{}/status", path::job(&target.namespace, &target.job_name));
-        let body = self.send(Method::PATCH, &path, MERGE, bytes_of(&patch)).await?;
-        let job: Job = decode(&body)?;
-        let lost = |error: JobViewError| Failure::Lost(error.to_string());
-        Ok(Applied::Job(Box::new(JobView::parse(&job).map_err(lost)?)))
+        let written = self.send(Method::PATCH, &path, MERGE, bytes_of(&patch)).await;
+        let job: WireJob = match written.and_then(|body| decode(&body)) {
+            Ok(job) => job,
+            Err(failure) => return Answer::failed(failure),
+        };
+        let lost = |error: JobViewError| Answer::failed(Failure::Lost(error.to_string()));
+        job.view().map_or_else(lost, |view| Answer::with_job(view, &job))
     }
 
     async fn look_up_job(&self, target: &Target) -> Answer {
         let path = path::job(&target.namespace, &target.job_name);
         let found = self.send(Method::GET, &path, path::JSON, Vec::new()).await;
-        let job: Job = match found.and_then(|body| decode(&body)) {
+        let job: WireJob = match found.and_then(|body| decode(&body)) {
             Ok(job) => job,
             Err(Failure::Refused(Refusal::NotFound, _)) => {
                 return Answer::fine(Outcome::Applied(Applied::NoJob));
             }
             Err(failure) => return Answer::failed(failure),
         };
-        match JobView::parse(&job) {
-            Ok(view) => Answer::fine(Outcome::Applied(Applied::Job(Box::new(view)))),
+        match job.view() {
+            Ok(view) => Answer::with_job(view, &job),
             // Another Job has the name, whatever it is.
-            Err(_) if job.metadata.uid.as_deref() != Some(&*target.job_uid) => {
+            Err(_) if job.uid() != Some(&*target.job_uid) => {
                 Answer::fine(Outcome::Applied(Applied::NoJob))
             }
             Err(_) => {
@@ -306,12 +311,17 @@ impl Calls {
 
 impl Answer {
     fn fine(outcome: Outcome) -> Self {
-        Answer { outcome, weather: Weather::Fine, unreadable: None }
+        Answer { outcome, weather: Weather::Fine, unreadable: None, template: None }
+    }
+
+    fn with_job(view: Box<JobView>, job: &WireJob) -> Self {
+        let template = Some(job.template().clone());
+        Answer { template, ..Answer::fine(Outcome::Applied(Applied::Job(view))) }
     }
 
     fn failed(failure: Failure) -> Self {
         let weather = failure.weather();
-        Answer { outcome: failure.outcome(), weather, unreadable: None }
+        Answer { weather, ..Answer::fine(failure.outcome()) }
     }
 }
 

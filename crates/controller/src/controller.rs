@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use k8s_openapi::api::batch::v1::Job;
 use kube::Client;
 use stint_api::view::ManagedBy;
 use stint_ledger::metric::Metric;
@@ -26,7 +25,7 @@ use crate::election::{Election, ElectionConfig};
 use crate::events::{Again, EventCall, Events};
 use crate::feed::{Feed, News};
 use crate::health::{Health, Role};
-use crate::job::SeenJob;
+use crate::job::{SeenJob, WireJob};
 use crate::limit::Verb;
 use crate::metrics::Metrics;
 use crate::path;
@@ -285,7 +284,7 @@ impl Core {
 
     async fn run(&mut self) {
         for scope in 0..self.scopes.len() {
-            let feed: Feed<Job> = Feed {
+            let feed: Feed<WireJob> = Feed {
                 client: self.calls.client.clone(),
                 path: path::jobs(self.scopes[scope].as_deref()),
                 finalizer: self.calls.finalizer.clone(),
@@ -535,7 +534,8 @@ impl Core {
                     self.router.cannot_read(&job, *seen);
                 }
                 let asker = Asker { ledger: target.ledger, op: op.id };
-                self.router.settle(&job, asker, answer.outcome);
+                let template = answer.template.as_deref();
+                self.router.settle_with(&job, asker, answer.outcome, template);
             }
             (What::List(namespace, _), Finished::List(listing)) => {
                 self.take_listing(&namespace, listing);

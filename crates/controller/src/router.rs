@@ -16,6 +16,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use serde_json::Value;
 use stint_api::view::JobView;
 use stint_ledger::event::Event;
 use stint_ledger::ledger::{JobLedger, Settings};
@@ -300,16 +301,27 @@ impl Router {
         of_scope.map(|(uid, _)| uid.clone()).collect()
     }
 
-    /// Tells a ledger what came of an op.
+    /// Tells a ledger what came of an op that has not shown its Job.
     pub(crate) fn settle(&mut self, uid: &JobUid, asked: Asker, outcome: Outcome) {
+        self.settle_with(uid, asked, outcome, None);
+    }
+
+    /// Tells a ledger what came of an op; if that is its Job, with what its Pods are made from.
+    pub(crate) fn settle_with(
+        &mut self,
+        uid: &JobUid,
+        asked: Asker,
+        outcome: Outcome,
+        template: Option<&Value>,
+    ) {
         if self.jobs.get(uid).is_none_or(|entry| entry.number != asked.ledger) {
             // Whoever asked is no more, and its successor counts its ops anew.
             return;
         }
-        if let Outcome::Applied(Applied::Job(job)) = &outcome
+        if let (Outcome::Applied(Applied::Job(job)), Some(template)) = (&outcome, template)
             && *job.uid == **uid
         {
-            self.note(uid, job);
+            self.note(uid, job, template);
         }
         if let Some(entry) = self.jobs.get_mut(uid) {
             entry.ledger.settle(asked.op, outcome);
@@ -403,10 +415,10 @@ impl Router {
     }
 
     /// Takes note of how a Job stands.
-    fn note(&mut self, uid: &JobUid, job: &JobView) {
+    fn note(&mut self, uid: &JobUid, job: &JobView, template: &Value) {
         let finalizer = self.finalizer.clone();
         if let Some(entry) = self.jobs.get_mut(uid) {
-            entry.note(job, uid, &finalizer);
+            entry.note(job, template, uid, &finalizer);
         }
     }
 

@@ -69,7 +69,7 @@ impl Router {
         let entry = self.entry(scope, &uid, &job.namespace, &job.name);
         entry.is_listed = true;
         let is_first = !std::mem::replace(&mut entry.has_met_orphans, true);
-        self.note(&uid, &view);
+        self.note(&uid, &view, &job.template);
         self.tell(&uid, Event::JobSeen(view));
         if is_first {
             self.meet_orphans(&uid);

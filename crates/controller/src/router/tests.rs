@@ -1,12 +1,12 @@
 //! Which ledger is told of what, on a router of its own.
 
-use k8s_openapi::api::batch::v1::Job;
 use serde_json::{Value, json};
 use stint_api::view::ManagedBy;
 use stint_ledger::op::{OpKind, Refusal};
 use stint_ledger::pod_facts::PodPhase;
 
 use super::*;
+use crate::job::WireJob;
 use crate::pod::WirePod;
 
 const FINALIZER: &str = "f";
@@ -33,7 +33,7 @@ fn job(uid: &str, more: Value) -> SeenJob {
     for (key, value) in more.as_object().into_iter().flatten() {
         job["spec"][key] = value.clone();
     }
-    let job: Job = serde_json::from_value(job).expect("the test's own Job");
+    let job: WireJob = serde_json::from_value(job).expect("the test's own Job");
     SeenJob::read(&job)
 }
 
@@ -319,9 +319,10 @@ fn a_job_that_an_answer_has_shown_first_meets_orphans_later() {
     let selector = json!({"selector": {"matchLabels": {"app": "x"}}});
     let uid = router.uid_of("a");
     let asked = router.ask(&uid, now()).expect("it is held");
-    let view = job("a", selector.clone()).view.expect("a view");
+    let SeenJob { view, template, .. } = job("a", selector.clone());
+    let view = view.expect("a view");
     let asker = Asker { ledger: asked.target.ledger, op: asked.ops[0].id };
-    router.settle(&uid, asker, Outcome::Applied(Applied::Job(view)));
+    router.settle_with(&uid, asker, Outcome::Applied(Applied::Job(view)), Some(&template));
     router.take_jobs(0, News::Changes(seen(vec![job("a", selector)])));
     let orphan = pod("q", 6, None, json!({"app": "x"}));
     router.take_pods(0, News::Changes(seen(vec![orphan])));
@@ -406,7 +407,7 @@ fn a_finished_job_is_held_without_its_ledger_until_there_is_news() {
             "spec": {"selector": {}, "template": {"spec": {"restartPolicy": "Never", "containers": []}}},
         });
         whole["status"] = json!({"conditions": [condition], "startTime": "1970-01-01T00:00:00Z"});
-        let whole: k8s_openapi::api::batch::v1::Job = serde_json::from_value(whole).expect("one");
+        let whole: WireJob = serde_json::from_value(whole).expect("one");
         it.view = SeenJob::read(&whole).view;
         it
     };
