@@ -92,14 +92,18 @@ impl SeenJob {
         let job = &whole.job;
         let meta = &job.metadata;
         let managed_by = job.spec.as_ref().and_then(|spec| spec.managed_by.as_ref());
+        let view = whole.view();
+        // It will have no more Pods, and there can be very many of them.
+        let is_over = view.as_ref().is_ok_and(|view| view.status.is_finished());
+        let template = if is_over { Arc::default() } else { whole.template.clone() };
         SeenJob {
             namespace: meta.namespace.clone().unwrap_or_default(),
             name: meta.name.clone().unwrap_or_default(),
             uid: meta.uid.clone().unwrap_or_default(),
             version: whole.version(),
             managed_by: ManagedBy::parse(managed_by.map(String::as_str)),
-            view: whole.view(),
-            template: whole.template.clone(),
+            view,
+            template,
             rival_wrote: rival::wrote(job),
         }
     }

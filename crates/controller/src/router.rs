@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde_json::Value;
-use stint_api::view::JobView;
+use stint_api::view::{JobView, ManagedBy};
 use stint_ledger::event::Event;
 use stint_ledger::ledger::{JobLedger, Settings};
 use stint_ledger::metric::Metric;
@@ -73,19 +73,42 @@ struct Scope {
     namespace: Option<String>,
     /// The version as of which all Pods have been told.
     pods_version: Option<u64>,
-    jobs: Listed<SeenJob>,
-    pods: Listed<SeenPod>,
+    jobs: Listed<SeenJob, Bare>,
+    pods: Listed<SeenPod, Box<str>>,
 }
 
 /// How a list stands.
 #[derive(Debug)]
-enum Listed<T> {
+enum Listed<T, B> {
     /// There was none: its items are told as they come.
     Never,
     /// Its items are gathered, to be told together.
-    Gathering(Vec<T>),
+    Gathering(Gathered<T, B>),
     /// It is complete.
     Whole,
+}
+
+/// What a list has told of so far. Of most objects of a cluster nothing is wanted but that they are
+/// there, and a list has all of them at once.
+#[derive(Debug)]
+struct Gathered<T, B> {
+    whole: Vec<T>,
+    bare: Vec<B>,
+}
+
+impl<T, B> Gathered<T, B> {
+    fn new() -> Self {
+        Gathered { whole: Vec::new(), bare: Vec::new() }
+    }
+}
+
+/// A Job of a list that is another's, or known to have finished.
+#[derive(Debug)]
+struct Bare {
+    uid: Box<str>,
+    version: u64,
+    /// Whose it is, if not ours.
+    managed_by: Option<ManagedBy>,
 }
 
 /// Which ledger asked for an op, and the op. A Job may have had another ledger before.
@@ -93,17 +116,6 @@ enum Listed<T> {
 pub(crate) struct Asker {
     pub(crate) ledger: u64,
     pub(crate) op: OpId,
-}
-
-/// Adds what a list tells. What is gone before its end is not in it.
-fn gather<T>(gathered: &mut Vec<T>, items: Vec<Change<T>>, uid: impl Fn(&T) -> &str) {
-    for item in items {
-        match item {
-            Change::Seen(object) => gathered.push(object),
-            Change::Gone(object) => gathered.retain(|other| uid(other) != uid(&object)),
-            Change::Reached(_) => {}
-        }
-    }
 }
 
 /// What a ledger wants.
@@ -164,11 +176,14 @@ impl Router {
     /// Takes in what a Job feed tells.
     pub(crate) fn take_jobs(&mut self, scope: usize, news: News<SeenJob>) {
         match news {
-            News::Began => self.scopes[scope].jobs = Listed::Gathering(Vec::new()),
-            News::Items(items) => match &mut self.scopes[scope].jobs {
-                Listed::Gathering(gathered) => gather(gathered, items, |job| &job.uid),
-                Listed::Never | Listed::Whole => {}
-            },
+            News::Began => self.scopes[scope].jobs = Listed::Gathering(Gathered::new()),
+            News::Items(items) => {
+                let mut listed = std::mem::replace(&mut self.scopes[scope].jobs, Listed::Whole);
+                if let Listed::Gathering(gathered) = &mut listed {
+                    self.gather_jobs(gathered, items);
+                }
+                self.scopes[scope].jobs = listed;
+            }
             News::Listed(version) => {
                 let listed = std::mem::replace(&mut self.scopes[scope].jobs, Listed::Whole);
                 if let Listed::Gathering(jobs) = listed {
@@ -196,17 +211,21 @@ impl Router {
                 // off, the next one does.
                 state.pods = match state.pods {
                     Listed::Never => Listed::Whole,
-                    Listed::Gathering(_) | Listed::Whole => Listed::Gathering(Vec::new()),
+                    Listed::Gathering(_) | Listed::Whole => Listed::Gathering(Gathered::new()),
                 };
             }
-            News::Items(items) => match &mut self.scopes[scope].pods {
-                Listed::Gathering(gathered) => gather(gathered, items, |pod| &pod.facts.uid),
-                Listed::Never | Listed::Whole => {
-                    for item in items {
-                        self.take_pod_change(scope, item);
+            News::Items(items) => {
+                let mut listed = std::mem::replace(&mut self.scopes[scope].pods, Listed::Whole);
+                match &mut listed {
+                    Listed::Gathering(gathered) => self.gather_pods(gathered, items),
+                    Listed::Never | Listed::Whole => {
+                        for item in items {
+                            self.take_pod_change(scope, item);
+                        }
                     }
                 }
-            },
+                self.scopes[scope].pods = listed;
+            }
             News::Listed(version) => {
                 let listed = std::mem::replace(&mut self.scopes[scope].pods, Listed::Whole);
                 if let Listed::Gathering(pods) = listed {

@@ -430,3 +430,42 @@ fn a_finished_job_is_held_without_its_ledger_until_there_is_news() {
     router.take_pods(0, News::Changes(seen(vec![late])));
     assert_eq!(known(&router, "a"), ["q"]);
 }
+
+#[test]
+fn while_a_list_is_gathered_nothing_is_kept_of_what_is_nobodys_business() {
+    let mut router = router();
+    let others = || json!({"managedBy": "example.com/other"});
+    list_jobs(&mut router, vec![job("a", json!({})), job("b", others())], 6);
+    list_pods(&mut router, vec![pod("p", 7, Some("a"), made_for("a"))], 9);
+    let of = |uid: &str, owner: &str, is_job: bool| {
+        let mut it = pod(uid, 8, Some(owner), json!({"app": "x"}));
+        it.facts.is_tracked = false;
+        it.owner_job = it.owner_job.filter(|_| is_job);
+        it
+    };
+    router.take_pods(0, News::Began);
+    let pods = vec![
+        of("of-a-set", "s", false),
+        of("of-another", "b", true),
+        of("gone", "b", true),
+        pod("p", 7, Some("a"), made_for("a")),
+        pod("orphan", 8, None, json!({})),
+        pod("tracked", 8, Some("b"), json!({})),
+    ];
+    router.take_pods(0, News::Items(seen(pods)));
+    router.take_pods(0, News::Items(vec![Change::Gone(of("gone", "b", true))]));
+    let Listed::Gathering(held) = &router.scopes[0].pods else { panic!("it is not whole") };
+    let whole: Vec<&str> = held.whole.iter().map(|pod| &*pod.facts.uid).collect();
+    assert_eq!(whole, ["p", "orphan", "tracked"]);
+    assert_eq!(held.bare.len(), 2);
+    router.take_pods(0, News::Listed(10));
+    assert_eq!((known(&router, "a"), router.orphans.len()), (vec!["p".to_owned()], 1));
+
+    router.take_jobs(0, News::Began);
+    let jobs = vec![job("a", json!({})), job("b", others()), job("c", others())];
+    router.take_jobs(0, News::Items(seen(jobs)));
+    let Listed::Gathering(held) = &router.scopes[0].jobs else { panic!("it is not whole") };
+    assert_eq!((held.whole.len(), held.bare.len()), (1, 2));
+    router.take_jobs(0, News::Listed(11));
+    assert_eq!((router.jobs_held(), router.foreign.len()), (2, 2), "a, and a stray Pod");
+}
