@@ -24,7 +24,7 @@ use crate::mould::{Mould, owner_reference};
 use crate::odd::{Lenient, Wire};
 use crate::path;
 use crate::pod::{SeenPod, WirePod};
-use crate::selection::Selection;
+use crate::selection::{Selection, Selections};
 use crate::term::Term;
 
 /// How many Pods of a list come at once: at 3 KB each some 3 MB.
@@ -236,6 +236,7 @@ impl Calls {
         let mut token = String::new();
         loop {
             let path = path::page(&path::pods(namespace), PAGE, &token);
+        let jobs = Selections::new(jobs);
             let body = self.send(Method::GET, &path, path::JSON, Vec::new()).await?;
             let (pods, meta) = match decode::<Page<WirePod>>(&body) {
                 Ok(page) => (page.items, page.metadata),
@@ -249,8 +250,8 @@ impl Calls {
             listing.pages += 1;
             listing.version = path::version(meta.resource_version.as_deref());
             for pod in pods.into_iter().map(|pod| pod.read(&self.finalizer)) {
-                for (picked, job) in listing.pods.iter_mut().zip(jobs) {
-                    picked.extend(job.pick(&pod));
+                for (place, picked) in jobs.pick(&pod) {
+                    listing.pods[place].push(picked);
                 }
             }
             token = meta.r#continue.unwrap_or_default();
