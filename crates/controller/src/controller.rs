@@ -122,10 +122,10 @@ impl Controller {
         elected.spawn(election.run(async { drop(stopped.await) }));
         tokio::pin!(shutdown);
         loop {
-            tokio::select! {
+            let term = tokio::select! {
                 () = &mut shutdown => break,
-                () = term.begins() => {}
-            }
+                term = term.begins() => term,
+            };
             let mut core = Core::new(&self, term.clone());
             let is_stopped = tokio::select! {
                 () = &mut shutdown => true,
