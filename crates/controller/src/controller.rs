@@ -341,7 +341,7 @@ impl Core {
 
     fn take_jobs(&mut self, scope: usize, news: News<SeenJob>) {
         let is_listed = matches!(news, News::Listed(_));
-        self.look_for_rival(&news);
+        self.look_for_rival(scope, &news);
         self.router.take_jobs(scope, news);
         for metric in self.router.take_external() {
             self.metrics.record("", metric);
@@ -370,8 +370,9 @@ impl Core {
     }
 
     /// Says so if the built-in controller runs the same Jobs.
-    fn look_for_rival(&mut self, news: &News<SeenJob>) {
-        let Some((namespace, job)) = self.rival.as_mut().and_then(|rival| rival.note(news)) else {
+    fn look_for_rival(&mut self, scope: usize, news: &News<SeenJob>) {
+        let found = self.rival.as_mut().and_then(|rival| rival.note(scope, news));
+        let Some((namespace, job)) = found else {
             return;
         };
         self.metrics.rival_wrote();
