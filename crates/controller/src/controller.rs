@@ -140,6 +140,8 @@ impl Controller {
         }
         self.rest();
         drop(stop);
+            core.feeds.shutdown().await;
+            drop(core);
         elected.join_next().await;
     }
 
