@@ -61,6 +61,9 @@ const FAREWELL: Duration = Duration::from_secs(1);
 const RIVAL_QUIET: Duration = Duration::from_secs(600);
 
 /// The name under which another controller is in the way.
+/// The name under which it is said that Jobs and Pods are apart.
+const STORES: &str = "etcd";
+
 const RIVAL: &str = "kube-controller-manager";
 
 /// Runs Jobs.
@@ -150,6 +153,7 @@ impl Controller {
         self.health.rests();
         self.health.resolved(RIVAL);
         self.metrics.rests();
+        self.health.resolved(STORES);
     }
 }
 
@@ -161,6 +165,8 @@ struct Core {
     metrics: Metrics,
     health: Health,
     /// Whether somebody else does the same, where that can be.
+    /// Whether it was said that Jobs and Pods are apart.
+    has_told_of_stores: bool,
     rival: Option<Rival>,
     /// When it was last seen to do so.
     rival_seen: Option<Instant>,
@@ -271,6 +277,7 @@ impl Core {
             rival_seen: None,
             clock: config.clock.clone(),
             has_pods: vec![false; scopes.len()],
+            has_told_of_stores: false,
             lists_missing: 2 * scopes.len(),
             has_listed_pods: vec![false; scopes.len()],
             scopes,
@@ -428,7 +435,10 @@ impl Core {
     }
 
     fn take_ops(&mut self, uid: &JobUid, asked: Asked) {
-        let Asked { target, mode, ops, is_over } = asked;
+        let Asked { target, mode, ops, is_over, is_torn } = asked;
+        if is_torn {
+            self.tell_of_stores(&target);
+        }
         for op in ops {
             match op.kind {
                 // Jobs of others are counted when they are seen, once.
@@ -464,6 +474,22 @@ impl Core {
     }
 
     /// Lets a Job wait for a list of its namespace's Pods that begins after this.
+    /// Says, once, that this API cannot be worked with.
+    fn tell_of_stores(&mut self, target: &Target) {
+        let why = "the API server keeps Jobs and Pods in different etcds (--etcd-servers-overrides): their \
+                   resourceVersions cannot be compared, and Jobs may stand still after a leader has changed; \
+                   keep both in one";
+        self.health.trouble(STORES, why);
+        if !std::mem::replace(&mut self.has_told_of_stores, true) {
+            let (namespace, job) = (&*target.namespace, &*target.job_name);
+            tracing::error!(
+                namespace,
+                job,
+                "the Pods were looked up after the status of this Job was seen, and are older: {why}"
+            );
+        }
+    }
+
     fn share_listing(&mut self, target: &Target, id: OpId) {
         let listings = self.listings.entry(target.namespace.clone()).or_default();
         let asker = Asker { ledger: target.ledger, op: id };

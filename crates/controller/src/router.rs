@@ -126,6 +126,8 @@ pub(crate) struct Asked {
     pub(crate) ops: Vec<Op>,
     /// Whether nothing is left to do for the Job, ever.
     pub(crate) is_over: bool,
+    /// Whether versions of Jobs and Pods cannot be compared.
+    pub(crate) is_torn: bool,
 }
 
 impl Router {
@@ -419,7 +421,8 @@ impl Router {
             self.awaiting.remove(uid);
         }
         let is_over = entry.ledger.is_empty() && ops.is_empty();
-        let asked = Asked { target: entry.target(uid), mode: entry.mode, ops, is_over };
+        let is_torn = entry.ledger.is_torn();
+        let asked = Asked { target: entry.target(uid), mode: entry.mode, ops, is_over, is_torn };
         if is_over {
             let place = entry.place();
             self.drop_job(uid);
