@@ -34,6 +34,9 @@ const PAGE: usize = 1000;
 const STRATEGIC: &str = "application/strategic-merge-patch+json";
 const MERGE: &str = "application/merge-patch+json";
 
+/// Why a Pod is not adopted whose Job goes: that is no refusal of the API.
+pub(crate) const JOB_LEAVES: &str = "the Job is gone or being deleted";
+
 /// Carries calls to the API.
 #[derive(Clone)]
 pub(crate) struct Calls {
@@ -151,7 +154,7 @@ impl Calls {
             Err(failure) => return Err(failure),
         };
         if !lives {
-            let reason = "the Job is gone or being deleted".to_owned();
+            let reason = JOB_LEAVES.to_owned();
             return Err(Failure::Refused(Refusal::Rejected(reason), Weather::Fine));
         }
         let mut patch = json!({"metadata": guard(pod)});
@@ -233,10 +236,10 @@ impl Calls {
         jobs: &[Selection],
     ) -> Result<Listing, Failure> {
         let mut listing = Listing { pods: vec![Vec::new(); jobs.len()], version: 0, pages: 0 };
+        let jobs = Selections::new(jobs);
         let mut token = String::new();
         loop {
             let path = path::page(&path::pods(namespace), PAGE, &token);
-        let jobs = Selections::new(jobs);
             let body = self.send(Method::GET, &path, path::JSON, Vec::new()).await?;
             let (pods, meta) = match decode::<Page<WirePod>>(&body) {
                 Ok(page) => (page.items, page.metadata),

@@ -30,6 +30,7 @@ use crate::limit::Verb;
 use crate::metrics::Metrics;
 use crate::path;
 use crate::pod::{SeenPod, WirePod};
+use crate::refusals::{self, Refusals};
 use crate::rival::Rival;
 use crate::router::{Asked, Asker, JobUid, Router};
 use crate::selection::Selection;
@@ -60,10 +61,10 @@ const FAREWELL: Duration = Duration::from_secs(1);
 /// this one: it writes at every step of a Job, and the alert of docs/kubernetes.md looks back as far.
 const RIVAL_QUIET: Duration = Duration::from_secs(600);
 
-/// The name under which another controller is in the way.
 /// The name under which it is said that Jobs and Pods are apart.
 const STORES: &str = "etcd";
 
+/// The name under which another controller is in the way.
 const RIVAL: &str = "kube-controller-manager";
 
 /// Runs Jobs.
@@ -139,12 +140,12 @@ impl Controller {
                 core.finish_calls().await;
                 break;
             }
+            core.feeds.shutdown().await;
+            drop(core);
             self.rest();
         }
         self.rest();
         drop(stop);
-            core.feeds.shutdown().await;
-            drop(core);
         elected.join_next().await;
     }
 
@@ -152,8 +153,8 @@ impl Controller {
     fn rest(&self) {
         self.health.rests();
         self.health.resolved(RIVAL);
-        self.metrics.rests();
         self.health.resolved(STORES);
+        self.metrics.rests();
     }
 }
 
@@ -164,12 +165,15 @@ struct Core {
     calls: Calls,
     metrics: Metrics,
     health: Health,
-    /// Whether somebody else does the same, where that can be.
     /// Whether it was said that Jobs and Pods are apart.
     has_told_of_stores: bool,
+    /// Whether somebody else does the same, where that can be.
     rival: Option<Rival>,
     /// When it was last seen to do so.
     rival_seen: Option<Instant>,
+    refusals: Refusals,
+    /// Whether it stops: nothing is begun any more, and what was done is told.
+    is_leaving: bool,
     clock: Clock,
     scopes: Vec<Option<String>>,
     jobs: mpsc::Receiver<(usize, News<SeenJob>)>,
@@ -273,11 +277,13 @@ impl Core {
             calls: Calls { client, finalizer, timeout: config.call_timeout, term },
             metrics,
             health,
+            has_told_of_stores: false,
             rival: (config.manages == ManagedBy::BuiltIn).then(Rival::default),
             rival_seen: None,
+            refusals: Refusals::default(),
+            is_leaving: false,
             clock: config.clock.clone(),
             has_pods: vec![false; scopes.len()],
-            has_told_of_stores: false,
             lists_missing: 2 * scopes.len(),
             has_listed_pods: vec![false; scopes.len()],
             scopes,
@@ -449,6 +455,7 @@ impl Core {
                         self.tell(uid, call, 0);
                     }
                 }
+                _ if self.is_leaving => {}
                 OpKind::LookUpPods => self.share_listing(&target, op.id),
                 kind => {
                     let (lane, verb) = manner(&kind);
@@ -467,13 +474,6 @@ impl Core {
         }
     }
 
-    fn tell(&mut self, uid: &JobUid, call: EventCall, repeats: u32) {
-        let (lane, verb) = (Lane::Event, Verb::Event);
-        let what = What::Tell(call);
-        self.dispatch.push(uid, lane, Work { lane, verb, repeats, what });
-    }
-
-    /// Lets a Job wait for a list of its namespace's Pods that begins after this.
     /// Says, once, that this API cannot be worked with.
     fn tell_of_stores(&mut self, target: &Target) {
         let why = "the API server keeps Jobs and Pods in different etcds (--etcd-servers-overrides): their \
@@ -490,6 +490,13 @@ impl Core {
         }
     }
 
+    fn tell(&mut self, uid: &JobUid, call: EventCall, repeats: u32) {
+        let (lane, verb) = (Lane::Event, Verb::Event);
+        let what = What::Tell(call);
+        self.dispatch.push(uid, lane, Work { lane, verb, repeats, what });
+    }
+
+    /// Lets a Job wait for a list of its namespace's Pods that begins after this.
     fn share_listing(&mut self, target: &Target, id: OpId) {
         let listings = self.listings.entry(target.namespace.clone()).or_default();
         let asker = Asker { ledger: target.ledger, op: id };
@@ -512,7 +519,8 @@ impl Core {
     fn start_calls(&mut self) {
         let now = self.clock.now();
         while let Some((job, work)) = self.dispatch.next(Instant::now()) {
-            if !self.is_wanted(&job, &work, now) {
+            let is_late = self.is_leaving && !matches!(work.what, What::Tell(_));
+            if is_late || !self.is_wanted(&job, &work, now) {
                 self.dispatch.take_back();
                 continue;
             }
@@ -562,6 +570,7 @@ impl Core {
                 if let Some(seen) = answer.unreadable {
                     self.router.cannot_read(&job, *seen);
                 }
+                self.note_refusal(&job, &target, &op.kind, &answer.outcome);
                 let asker = Asker { ledger: target.ledger, op: op.id };
                 let template = answer.template.as_deref();
                 self.router.settle_with(&job, asker, answer.outcome, template);
@@ -578,6 +587,19 @@ impl Core {
             (What::Op(..) | What::List(..) | What::Tell(_), _) => {
                 unreachable!("a call finishes as what it is")
             }
+        }
+    }
+
+    fn note_refusal(&mut self, uid: &JobUid, target: &Target, kind: &OpKind, outcome: &Outcome) {
+        if let Outcome::Refused(refusal) = outcome {
+            let (verb, reason) = refusals::words(kind, refusal);
+            self.metrics.refused(verb, reason);
+        }
+        if let Some(why) = refusals::rejection(kind, outcome)
+            && self.refusals.is_news(uid, Instant::now())
+        {
+            let (namespace, job) = (&*target.namespace, &*target.job_name);
+            tracing::warn!(namespace, job, why, "the API server refused to {}", Wish(kind));
         }
     }
 
@@ -606,12 +628,34 @@ impl Core {
         }
     }
 
-    /// Lets the calls under way end.
+    /// Lets the calls under way end, and tells of what came of them.
     async fn finish_calls(&mut self) {
-        self.feeds.abort_all();
-        let all = async { while self.in_flight.join_next().await.is_some() {} };
-        if tokio::time::timeout(FAREWELL, all).await.is_err() {
+        self.feeds.shutdown().await;
+        self.is_leaving = true;
+        if tokio::time::timeout(FAREWELL, self.say_farewell()).await.is_err() {
             tracing::debug!("some calls were still under way");
+        }
+    }
+
+    async fn say_farewell(&mut self) {
+        let mut has_told_all = false;
+        loop {
+            self.ask_ledgers();
+            self.start_calls();
+            let pause = self.dispatch.wake_at(Instant::now());
+            tokio::select! {
+                Some(done) = self.in_flight.join_next() => self.take_done(done),
+                // Events that have to wait, as the server has asked for it or by `--qps`.
+                () = tokio::time::sleep_until(pause.unwrap_or_else(Instant::now)), if pause.is_some() => {}
+                else => {
+                    if std::mem::replace(&mut has_told_all, true) {
+                        return;
+                    }
+                    for Again { job_uid, call, repeats } in self.events.take_last(self.clock.now()) {
+                        self.tell(&job_uid, call, repeats);
+                    }
+                }
+            }
         }
     }
 }
