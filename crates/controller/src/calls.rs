@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::{Method, Request};
-use k8s_openapi::api::batch::v1::{Job, JobStatus};
+use k8s_openapi::api::batch::v1::JobStatus;
 use kube::Client;
 use kube::client::Body;
 use serde::Deserialize;
@@ -19,12 +19,12 @@ use stint_ledger::pod_facts::PodFacts;
 
 use crate::answer::{Failure, Weather, send};
 use crate::events::EventCall;
-use crate::job::SeenJob;
+use crate::job::{SeenJob, WireJob};
 use crate::mould::{Mould, owner_reference};
 use crate::odd::{Lenient, Wire};
 use crate::path;
 use crate::pod::{SeenPod, WirePod};
-use crate::selection::Selection;
+use crate::selection::{Selection, Selections};
 use crate::term::Term;
 
 /// How many Pods of a list come at once: at 3 KB each some 3 MB.
@@ -33,6 +33,9 @@ const PAGE: usize = 1000;
 /// How long a node gives a Pod to end is the Pod's own business.
 const STRATEGIC: &str = "application/strategic-merge-patch+json";
 const MERGE: &str = "application/merge-patch+json";
+
+/// Why a Pod is not adopted whose Job goes: that is no refusal of the API.
+pub(crate) const JOB_LEAVES: &str = "the Job is gone or being deleted";
 
 /// Carries calls to the API.
 #[derive(Clone)]
@@ -63,6 +66,8 @@ pub(crate) struct Answer {
     pub(crate) weather: Weather,
     /// A Job that was found and cannot be read.
     pub(crate) unreadable: Option<Box<SeenJob>>,
+    /// What the Pods of a Job that was found are made from.
+    pub(crate) template: Option<Arc<Value>>,
 }
 
 /// The Pods of some Jobs of a namespace, as of one version.
@@ -87,7 +92,7 @@ impl Calls {
             OpKind::AdoptPod(pod) => self.adopt(target, pod).await,
             OpKind::ReleasePod(pod) => self.release(target, pod).await,
             OpKind::WriteStatus { version, status } => {
-                self.write_status(target, *version, status).await
+                return self.write_status(target, *version, status).await;
             }
             OpKind::LookUpJob => return self.look_up_job(target).await,
             OpKind::LookUpPod(name) => self.look_up_pod(target, name).await,
@@ -149,7 +154,7 @@ impl Calls {
             Err(failure) => return Err(failure),
         };
         if !lives {
-            let reason = "the Job is gone or being deleted".to_owned();
+            let reason = JOB_LEAVES.to_owned();
             return Err(Failure::Refused(Refusal::Rejected(reason), Weather::Fine));
         }
         let mut patch = json!({"metadata": guard(pod)});
@@ -175,32 +180,35 @@ impl Calls {
 
     /// Replaces the status and nothing else: a PUT would need labels, annotations and whatever
     /// others put into the metadata, or take it away.
-    async fn write_status(&self, target: &Target, version: u64, status: &JobStatus) -> Done {
+    async fn write_status(&self, target: &Target, version: u64, status: &JobStatus) -> Answer {
         let patch = json!({
             "metadata": {"uid": &*target.job_uid, "resourceVersion": version.to_string()},
             "status": whole_status(status),
         });
         let path = format!("{}/status", path::job(&target.namespace, &target.job_name));
-        let body = self.send(Method::PATCH, &path, MERGE, bytes_of(&patch)).await?;
-        let job: Job = decode(&body)?;
-        let lost = |error: JobViewError| Failure::Lost(error.to_string());
-        Ok(Applied::Job(Box::new(JobView::parse(&job).map_err(lost)?)))
+        let written = self.send(Method::PATCH, &path, MERGE, bytes_of(&patch)).await;
+        let job: WireJob = match written.and_then(|body| decode(&body)) {
+            Ok(job) => job,
+            Err(failure) => return Answer::failed(failure),
+        };
+        let lost = |error: JobViewError| Answer::failed(Failure::Lost(error.to_string()));
+        job.view().map_or_else(lost, |view| Answer::with_job(view, &job))
     }
 
     async fn look_up_job(&self, target: &Target) -> Answer {
         let path = path::job(&target.namespace, &target.job_name);
         let found = self.send(Method::GET, &path, path::JSON, Vec::new()).await;
-        let job: Job = match found.and_then(|body| decode(&body)) {
+        let job: WireJob = match found.and_then(|body| decode(&body)) {
             Ok(job) => job,
             Err(Failure::Refused(Refusal::NotFound, _)) => {
                 return Answer::fine(Outcome::Applied(Applied::NoJob));
             }
             Err(failure) => return Answer::failed(failure),
         };
-        match JobView::parse(&job) {
-            Ok(view) => Answer::fine(Outcome::Applied(Applied::Job(Box::new(view)))),
+        match job.view() {
+            Ok(view) => Answer::with_job(view, &job),
             // Another Job has the name, whatever it is.
-            Err(_) if job.metadata.uid.as_deref() != Some(&*target.job_uid) => {
+            Err(_) if job.uid() != Some(&*target.job_uid) => {
                 Answer::fine(Outcome::Applied(Applied::NoJob))
             }
             Err(_) => {
@@ -228,6 +236,7 @@ impl Calls {
         jobs: &[Selection],
     ) -> Result<Listing, Failure> {
         let mut listing = Listing { pods: vec![Vec::new(); jobs.len()], version: 0, pages: 0 };
+        let jobs = Selections::new(jobs);
         let mut token = String::new();
         loop {
             let path = path::page(&path::pods(namespace), PAGE, &token);
@@ -244,8 +253,8 @@ impl Calls {
             listing.pages += 1;
             listing.version = path::version(meta.resource_version.as_deref());
             for pod in pods.into_iter().map(|pod| pod.read(&self.finalizer)) {
-                for (picked, job) in listing.pods.iter_mut().zip(jobs) {
-                    picked.extend(job.pick(&pod));
+                for (place, picked) in jobs.pick(&pod) {
+                    listing.pods[place].push(picked);
                 }
             }
             token = meta.r#continue.unwrap_or_default();
@@ -306,12 +315,17 @@ impl Calls {
 
 impl Answer {
     fn fine(outcome: Outcome) -> Self {
-        Answer { outcome, weather: Weather::Fine, unreadable: None }
+        Answer { outcome, weather: Weather::Fine, unreadable: None, template: None }
+    }
+
+    fn with_job(view: Box<JobView>, job: &WireJob) -> Self {
+        let template = Some(job.template().clone());
+        Answer { template, ..Answer::fine(Outcome::Applied(Applied::Job(view))) }
     }
 
     fn failed(failure: Failure) -> Self {
         let weather = failure.weather();
-        Answer { outcome: failure.outcome(), weather, unreadable: None }
+        Answer { weather, ..Answer::fine(failure.outcome()) }
     }
 }
 

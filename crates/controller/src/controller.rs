@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use k8s_openapi::api::batch::v1::Job;
 use kube::Client;
 use stint_api::view::ManagedBy;
 use stint_ledger::metric::Metric;
@@ -26,11 +25,12 @@ use crate::election::{Election, ElectionConfig};
 use crate::events::{Again, EventCall, Events};
 use crate::feed::{Feed, News};
 use crate::health::{Health, Role};
-use crate::job::SeenJob;
+use crate::job::{SeenJob, WireJob};
 use crate::limit::Verb;
 use crate::metrics::Metrics;
 use crate::path;
 use crate::pod::{SeenPod, WirePod};
+use crate::refusals::{self, Refusals};
 use crate::rival::Rival;
 use crate::router::{Asked, Asker, JobUid, Router};
 use crate::selection::Selection;
@@ -60,6 +60,9 @@ const FAREWELL: Duration = Duration::from_secs(1);
 /// After how long without a status from the built-in controller it is no longer said to run beside
 /// this one: it writes at every step of a Job, and the alert of docs/kubernetes.md looks back as far.
 const RIVAL_QUIET: Duration = Duration::from_secs(600);
+
+/// The name under which it is said that Jobs and Pods are apart.
+const STORES: &str = "etcd";
 
 /// The name under which another controller is in the way.
 const RIVAL: &str = "kube-controller-manager";
@@ -123,10 +126,10 @@ impl Controller {
         elected.spawn(election.run(async { drop(stopped.await) }));
         tokio::pin!(shutdown);
         loop {
-            tokio::select! {
+            let term = tokio::select! {
                 () = &mut shutdown => break,
-                () = term.begins() => {}
-            }
+                term = term.begins() => term,
+            };
             let mut core = Core::new(&self, term.clone());
             let is_stopped = tokio::select! {
                 () = &mut shutdown => true,
@@ -137,6 +140,8 @@ impl Controller {
                 core.finish_calls().await;
                 break;
             }
+            core.feeds.shutdown().await;
+            drop(core);
             self.rest();
         }
         self.rest();
@@ -148,6 +153,7 @@ impl Controller {
     fn rest(&self) {
         self.health.rests();
         self.health.resolved(RIVAL);
+        self.health.resolved(STORES);
         self.metrics.rests();
     }
 }
@@ -159,10 +165,15 @@ struct Core {
     calls: Calls,
     metrics: Metrics,
     health: Health,
+    /// Whether it was said that Jobs and Pods are apart.
+    has_told_of_stores: bool,
     /// Whether somebody else does the same, where that can be.
     rival: Option<Rival>,
     /// When it was last seen to do so.
     rival_seen: Option<Instant>,
+    refusals: Refusals,
+    /// Whether it stops: nothing is begun any more, and what was done is told.
+    is_leaving: bool,
     clock: Clock,
     scopes: Vec<Option<String>>,
     jobs: mpsc::Receiver<(usize, News<SeenJob>)>,
@@ -266,8 +277,11 @@ impl Core {
             calls: Calls { client, finalizer, timeout: config.call_timeout, term },
             metrics,
             health,
+            has_told_of_stores: false,
             rival: (config.manages == ManagedBy::BuiltIn).then(Rival::default),
             rival_seen: None,
+            refusals: Refusals::default(),
+            is_leaving: false,
             clock: config.clock.clone(),
             has_pods: vec![false; scopes.len()],
             lists_missing: 2 * scopes.len(),
@@ -285,7 +299,7 @@ impl Core {
 
     async fn run(&mut self) {
         for scope in 0..self.scopes.len() {
-            let feed: Feed<Job> = Feed {
+            let feed: Feed<WireJob> = Feed {
                 client: self.calls.client.clone(),
                 path: path::jobs(self.scopes[scope].as_deref()),
                 finalizer: self.calls.finalizer.clone(),
@@ -342,7 +356,7 @@ impl Core {
 
     fn take_jobs(&mut self, scope: usize, news: News<SeenJob>) {
         let is_listed = matches!(news, News::Listed(_));
-        self.look_for_rival(&news);
+        self.look_for_rival(scope, &news);
         self.router.take_jobs(scope, news);
         for metric in self.router.take_external() {
             self.metrics.record("", metric);
@@ -371,8 +385,9 @@ impl Core {
     }
 
     /// Says so if the built-in controller runs the same Jobs.
-    fn look_for_rival(&mut self, news: &News<SeenJob>) {
-        let Some((namespace, job)) = self.rival.as_mut().and_then(|rival| rival.note(news)) else {
+    fn look_for_rival(&mut self, scope: usize, news: &News<SeenJob>) {
+        let found = self.rival.as_mut().and_then(|rival| rival.note(scope, news));
+        let Some((namespace, job)) = found else {
             return;
         };
         self.metrics.rival_wrote();
@@ -426,7 +441,10 @@ impl Core {
     }
 
     fn take_ops(&mut self, uid: &JobUid, asked: Asked) {
-        let Asked { target, mode, ops, is_over } = asked;
+        let Asked { target, mode, ops, is_over, is_torn } = asked;
+        if is_torn {
+            self.tell_of_stores(&target);
+        }
         for op in ops {
             match op.kind {
                 // Jobs of others are counted when they are seen, once.
@@ -437,6 +455,7 @@ impl Core {
                         self.tell(uid, call, 0);
                     }
                 }
+                _ if self.is_leaving => {}
                 OpKind::LookUpPods => self.share_listing(&target, op.id),
                 kind => {
                     let (lane, verb) = manner(&kind);
@@ -452,6 +471,22 @@ impl Core {
             for call in self.events.forget(uid, self.clock.now()) {
                 self.tell(uid, call, 0);
             }
+        }
+    }
+
+    /// Says, once, that this API cannot be worked with.
+    fn tell_of_stores(&mut self, target: &Target) {
+        let why = "the API server keeps Jobs and Pods in different etcds (--etcd-servers-overrides): their \
+                   resourceVersions cannot be compared, and Jobs may stand still after a leader has changed; \
+                   keep both in one";
+        self.health.trouble(STORES, why);
+        if !std::mem::replace(&mut self.has_told_of_stores, true) {
+            let (namespace, job) = (&*target.namespace, &*target.job_name);
+            tracing::error!(
+                namespace,
+                job,
+                "the Pods were looked up after the status of this Job was seen, and are older: {why}"
+            );
         }
     }
 
@@ -484,7 +519,8 @@ impl Core {
     fn start_calls(&mut self) {
         let now = self.clock.now();
         while let Some((job, work)) = self.dispatch.next(Instant::now()) {
-            if !self.is_wanted(&job, &work, now) {
+            let is_late = self.is_leaving && !matches!(work.what, What::Tell(_));
+            if is_late || !self.is_wanted(&job, &work, now) {
                 self.dispatch.take_back();
                 continue;
             }
@@ -534,8 +570,10 @@ impl Core {
                 if let Some(seen) = answer.unreadable {
                     self.router.cannot_read(&job, *seen);
                 }
+                self.note_refusal(&job, &target, &op.kind, &answer.outcome);
                 let asker = Asker { ledger: target.ledger, op: op.id };
-                self.router.settle(&job, asker, answer.outcome);
+                let template = answer.template.as_deref();
+                self.router.settle_with(&job, asker, answer.outcome, template);
             }
             (What::List(namespace, _), Finished::List(listing)) => {
                 self.take_listing(&namespace, listing);
@@ -549,6 +587,19 @@ impl Core {
             (What::Op(..) | What::List(..) | What::Tell(_), _) => {
                 unreachable!("a call finishes as what it is")
             }
+        }
+    }
+
+    fn note_refusal(&mut self, uid: &JobUid, target: &Target, kind: &OpKind, outcome: &Outcome) {
+        if let Outcome::Refused(refusal) = outcome {
+            let (verb, reason) = refusals::words(kind, refusal);
+            self.metrics.refused(verb, reason);
+        }
+        if let Some(why) = refusals::rejection(kind, outcome)
+            && self.refusals.is_news(uid, Instant::now())
+        {
+            let (namespace, job) = (&*target.namespace, &*target.job_name);
+            tracing::warn!(namespace, job, why, "the API server refused to {}", Wish(kind));
         }
     }
 
@@ -577,12 +628,34 @@ impl Core {
         }
     }
 
-    /// Lets the calls under way end.
+    /// Lets the calls under way end, and tells of what came of them.
     async fn finish_calls(&mut self) {
-        self.feeds.abort_all();
-        let all = async { while self.in_flight.join_next().await.is_some() {} };
-        if tokio::time::timeout(FAREWELL, all).await.is_err() {
+        self.feeds.shutdown().await;
+        self.is_leaving = true;
+        if tokio::time::timeout(FAREWELL, self.say_farewell()).await.is_err() {
             tracing::debug!("some calls were still under way");
+        }
+    }
+
+    async fn say_farewell(&mut self) {
+        let mut has_told_all = false;
+        loop {
+            self.ask_ledgers();
+            self.start_calls();
+            let pause = self.dispatch.wake_at(Instant::now());
+            tokio::select! {
+                Some(done) = self.in_flight.join_next() => self.take_done(done),
+                // Events that have to wait, as the server has asked for it or by `--qps`.
+                () = tokio::time::sleep_until(pause.unwrap_or_else(Instant::now)), if pause.is_some() => {}
+                else => {
+                    if std::mem::replace(&mut has_told_all, true) {
+                        return;
+                    }
+                    for Again { job_uid, call, repeats } in self.events.take_last(self.clock.now()) {
+                        self.tell(&job_uid, call, repeats);
+                    }
+                }
+            }
         }
     }
 }

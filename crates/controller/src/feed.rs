@@ -18,7 +18,6 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt};
 use http::Request;
-use k8s_openapi::api::batch::v1::Job;
 use kube::Client;
 use kube::client::Body;
 use kube::core::WatchEvent;
@@ -29,7 +28,7 @@ use tokio::time::Instant;
 use crate::answer::{Failure, Weather, send};
 use crate::calls::Page;
 use crate::health::Health;
-use crate::job::SeenJob;
+use crate::job::{SeenJob, WireJob};
 use crate::odd::{Lenient, Odd, Plain, Wire};
 use crate::path;
 use crate::pod::{SeenPod, WirePod};
@@ -104,11 +103,11 @@ pub(crate) trait Fed: Clone + DeserializeOwned + Send + 'static {
     fn read_odd(odd: Odd) -> Option<Self::Seen>;
 }
 
-impl Fed for Job {
+impl Fed for WireJob {
     type Seen = SeenJob;
 
     fn version(&self) -> u64 {
-        path::version(self.metadata.resource_version.as_deref())
+        WireJob::version(self)
     }
 
     fn read(self, _: &str) -> SeenJob {

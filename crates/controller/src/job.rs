@@ -1,13 +1,74 @@
 //! A Job as the controller reads it.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
-use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::batch::v1::{Job, JobSpec, JobStatus};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde::Deserialize;
+use serde_json::{Value, json};
 use stint_api::closed_set::JobConditionType;
 use stint_api::view::{JobView, JobViewError, ManagedBy};
 
 use crate::odd::{Odd, OddMeta};
 use crate::path;
 use crate::rival;
+
+/// A Job on the wire. Its Pods' template is kept as the API has it: it may have fields that were
+/// made after this program was, and its Pods need them.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(try_from = "Parts")]
+pub(crate) struct WireJob {
+    /// The Job, with no more of its template than a ledger looks at.
+    job: Job,
+    template: Arc<Value>,
+}
+
+#[derive(Deserialize)]
+struct Parts {
+    #[serde(default)]
+    metadata: ObjectMeta,
+    spec: Option<Value>,
+    status: Option<JobStatus>,
+}
+
+impl TryFrom<Parts> for WireJob {
+    type Error = serde_json::Error;
+
+    fn try_from(parts: Parts) -> Result<Self, Self::Error> {
+        let Parts { metadata, mut spec, status } = parts;
+        let mut template = Value::Null;
+        if let Some(given) = spec.as_mut().and_then(|spec| spec.get_mut("template")) {
+            let policy = given.pointer("/spec/restartPolicy").cloned();
+            let rest = json!({"spec": {"restartPolicy": policy}});
+            template = std::mem::replace(given, rest);
+        }
+        let spec = spec.map(JobSpec::deserialize).transpose()?;
+        Ok(WireJob { job: Job { metadata, spec, status }, template: Arc::new(template) })
+    }
+}
+
+impl WireJob {
+    /// Its version.
+    pub(crate) fn version(&self) -> u64 {
+        path::version(self.job.metadata.resource_version.as_deref())
+    }
+
+    /// Its uid.
+    pub(crate) fn uid(&self) -> Option<&str> {
+        self.job.metadata.uid.as_deref()
+    }
+
+    /// The Job as a ledger sees it.
+    pub(crate) fn view(&self) -> Result<Box<JobView>, JobViewError> {
+        JobView::parse(&self.job).map(Box::new)
+    }
+
+    /// What its Pods are made from.
+    pub(crate) fn template(&self) -> &Arc<Value> {
+        &self.template
+    }
+}
 
 /// A Job that was seen.
 #[derive(Clone, Debug)]
@@ -19,22 +80,30 @@ pub(crate) struct SeenJob {
     /// Whose it is, also where the rest cannot be read.
     pub(crate) managed_by: ManagedBy,
     pub(crate) view: Result<Box<JobView>, JobViewError>,
+    /// What its Pods are made from, as the API has it.
+    pub(crate) template: Arc<Value>,
     /// When the built-in controller last wrote its status.
     pub(crate) rival_wrote: Option<Timestamp>,
 }
 
 impl SeenJob {
     /// Reads a Job as the API sends it.
-    pub(crate) fn read(job: &Job) -> Self {
+    pub(crate) fn read(whole: &WireJob) -> Self {
+        let job = &whole.job;
         let meta = &job.metadata;
         let managed_by = job.spec.as_ref().and_then(|spec| spec.managed_by.as_ref());
+        let view = whole.view();
+        // It will have no more Pods, and there can be very many of them.
+        let is_over = view.as_ref().is_ok_and(|view| view.status.is_finished());
+        let template = if is_over { Arc::default() } else { whole.template.clone() };
         SeenJob {
             namespace: meta.namespace.clone().unwrap_or_default(),
             name: meta.name.clone().unwrap_or_default(),
             uid: meta.uid.clone().unwrap_or_default(),
-            version: path::version(meta.resource_version.as_deref()),
+            version: whole.version(),
             managed_by: ManagedBy::parse(managed_by.map(String::as_str)),
-            view: JobView::parse(job).map(Box::new),
+            view,
+            template,
             rival_wrote: rival::wrote(job),
         }
     }
@@ -45,7 +114,8 @@ impl From<Odd> for SeenJob {
         let (version, managed_by) = (odd.version(), ManagedBy::parse(odd.managed_by()));
         let OddMeta { namespace, name, uid, .. } = odd.metadata;
         let view = Err(JobViewError::Malformed);
-        SeenJob { namespace, name, uid, version, managed_by, view, rival_wrote: None }
+        let template = Arc::default();
+        SeenJob { namespace, name, uid, version, managed_by, view, template, rival_wrote: None }
     }
 }
 

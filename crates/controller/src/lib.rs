@@ -29,6 +29,7 @@ mod mould;
 mod odd;
 mod path;
 mod pod;
+mod refusals;
 mod rival;
 mod router;
 mod selection;

@@ -47,6 +47,7 @@ struct Inner {
     pods_held: Count,
     leads: Family<LeaseName, Count>,
     rival_writes: Counter,
+    refusals: Family<Refused, Counter>,
     builds: Family<Build, Count>,
 }
 
@@ -106,6 +107,12 @@ struct Call {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Refused {
+    verb: &'static str,
+    reason: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct LeaseName {
     name: String,
 }
@@ -159,8 +166,13 @@ impl Metrics {
             pods_held: Count::default(),
             leads: Family::default(),
             rival_writes: Counter::default(),
+            refusals: Family::default(),
             builds: Family::default(),
         };
+        // They are there before the first refusal: what comes up at one has not increased for an alert.
+        for verb in ["status", "remove_finalizer", "adopt", "release"] {
+            inner.refusals.get_or_create(&Refused { verb, reason: "rejected" }).inc_by(0);
+        }
         inner.register_upstream();
         inner.register_own();
         Metrics { inner: Arc::new(inner) }
@@ -200,6 +212,11 @@ impl Metrics {
     /// The built-in controller has written a status that is ours to write.
     pub(crate) fn rival_wrote(&self) {
         self.inner.rival_writes.inc();
+    }
+
+    /// The API has refused what was asked of it.
+    pub(crate) fn refused(&self, verb: &'static str, reason: &'static str) {
+        self.inner.refusals.get_or_create(&Refused { verb, reason }).inc();
     }
 
     /// How much there is.
@@ -339,6 +356,11 @@ impl Inner {
         registry.register("jobs_held", "Jobs with a ledger", self.jobs_held.clone());
         registry.register("pods_held", "Pods that are known", self.pods_held.clone());
         registry.register(
+            "refusals",
+            "What the API refused, by what was asked of it and why",
+            self.refusals.clone(),
+        );
+        registry.register(
             "builtin_status_writes",
             "Statuses that the built-in Job controller wrote although it was to be replaced",
             self.rival_writes.clone(),
@@ -387,6 +409,7 @@ mod tests {
         metrics.synced("Indexed", &[], Duration::from_millis(1));
         metrics.called(Verb::Create, true, Duration::from_millis(1));
         metrics.set_leader("stint", true);
+        metrics.refused("status", "rejected");
         metrics.set_build(&Build { version: "1.2.3", commit: "abc", build_date: "today" });
         let text = metrics.text();
         let lines = [
@@ -405,6 +428,7 @@ mod tests {
             r#"leader_election_master_status{name="stint"} 1"#,
             r#"stint_build_info{version="1.2.3",commit="abc",build_date="today"} 1"#,
             "stint_controller_builtin_status_writes_total 0",
+            r#"stint_controller_refusals_total{verb="status",reason="rejected"} 1"#,
         ];
         for line in lines {
             assert!(text.contains(line), "{line} is not in\n{text}");

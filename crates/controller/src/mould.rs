@@ -1,10 +1,14 @@
 //! What a Job's Pods are cast from: its template, made ready once for all of them. Only names,
 //! index and counts differ from Pod to Pod, so the spec is serialised once.
+//!
+//! The spec is that of the API, word for word, and only what the controller adds is put into it: a
+//! cluster may be newer than this program, and its Pods have fields that no type here has. Of the
+//! template's metadata Kubernetes itself takes no more than labels, annotations and finalizers.
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::{Container, EnvVar, EnvVarSource, ObjectFieldSelector, PodSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use serde_json::{Map, Value, json};
 use stint_api::names::{BATCH_V1, JOB_KIND, annotation, env, label};
 use stint_api::view::{Completion, JobView};
 use stint_ledger::op::NewPod;
@@ -24,19 +28,20 @@ pub(crate) struct Mould {
 }
 
 impl Mould {
-    /// The mould of this Job's Pods, which `finalizer` is to track.
-    pub(crate) fn of(job: &JobView, finalizer: &str) -> Self {
-        let mut spec = job.template.spec.clone().unwrap_or_default();
+    /// The mould of this Job's Pods, made from its template, which `finalizer` is to track.
+    pub(crate) fn of(job: &JobView, template: &Value, finalizer: &str) -> Self {
+        let mut spec = template["spec"].as_object().cloned().unwrap_or_default();
         match &job.completion {
             Completion::Indexed(_) => {
                 // Each Pod gets its own.
-                spec.hostname = None;
+                spec.remove("hostname");
                 add_index_variable(&mut spec);
             }
             Completion::WorkQueue | Completion::Count(_) => {}
         }
-        let meta = job.template.metadata.clone().unwrap_or_default();
-        let mut finalizers = meta.finalizers.unwrap_or_default();
+        let meta = &template["metadata"];
+        let finalizers = meta["finalizers"].as_array().into_iter().flatten();
+        let mut finalizers: Vec<String> = finalizers.filter_map(text).collect();
         if !finalizers.iter().any(|name| name == finalizer) {
             finalizers.push(finalizer.to_owned());
         }
@@ -44,8 +49,8 @@ impl Mould {
         Mould {
             job_name: job.name.clone(),
             names: PodNames::new(&job.name, &job.uid),
-            labels: meta.labels.unwrap_or_default(),
-            annotations: meta.annotations.unwrap_or_default(),
+            labels: texts(&meta["labels"]),
+            annotations: texts(&meta["annotations"]),
             finalizers,
             owner: owner_reference(&job.name, &job.uid),
             spec: spec.strip_prefix('{').expect("an object begins with a brace").to_owned(),
@@ -110,42 +115,44 @@ pub(crate) fn owner_reference(job_name: &str, job_uid: &str) -> OwnerReference {
     }
 }
 
-fn add_index_variable(spec: &mut PodSpec) {
-    let containers = spec.containers.iter_mut().chain(spec.init_containers.iter_mut().flatten());
-    for container in containers {
-        if !has_index_variable(container) {
-            container.env.get_or_insert_default().push(index_variable());
+fn text(value: &Value) -> Option<String> {
+    value.as_str().map(str::to_owned)
+}
+
+fn texts(map: &Value) -> BTreeMap<String, String> {
+    let pairs = map.as_object().into_iter().flatten();
+    pairs.filter_map(|(key, value)| Some((key.clone(), text(value)?))).collect()
+}
+
+fn add_index_variable(spec: &mut Map<String, Value>) {
+    for field in ["containers", "initContainers"] {
+        let containers = spec.get_mut(field).and_then(Value::as_array_mut);
+        for container in containers.into_iter().flatten().filter_map(Value::as_object_mut) {
+            let variables = container.entry("env").or_insert(Value::Null);
+            if variables.is_null() {
+                *variables = json!([]);
+            }
+            if let Value::Array(variables) = variables
+                && !variables.iter().any(|variable| variable["name"] == env::COMPLETION_INDEX)
+            {
+                variables.push(index_variable());
+            }
         }
     }
 }
 
-fn has_index_variable(container: &Container) -> bool {
-    container.env.iter().flatten().any(|variable| variable.name == env::COMPLETION_INDEX)
-}
-
-fn index_variable() -> EnvVar {
-    EnvVar {
-        name: env::COMPLETION_INDEX.to_owned(),
-        value: None,
-        value_from: Some(EnvVarSource {
-            field_ref: Some(ObjectFieldSelector {
-                api_version: None,
-                field_path: env::COMPLETION_INDEX_FIELD_PATH.to_owned(),
-            }),
-            ..EnvVarSource::default()
-        }),
-    }
+fn index_variable() -> Value {
+    let field = json!({"fieldPath": env::COMPLETION_INDEX_FIELD_PATH});
+    json!({"name": env::COMPLETION_INDEX, "valueFrom": {"fieldRef": field}})
 }
 
 #[cfg(test)]
 mod tests {
-    use k8s_openapi::api::batch::v1::Job;
-    use serde_json::{Value, json};
-
     use super::*;
+    use crate::job::WireJob;
 
-    fn job(mode: &str) -> JobView {
-        let job: Job = serde_json::from_value(json!({
+    fn job(mode: &str) -> WireJob {
+        serde_json::from_value(json!({
             "metadata": {"name": "train", "namespace": "ns", "uid": "u-1"},
             "spec": {
                 "completionMode": mode, "completions": 3,
@@ -154,8 +161,10 @@ mod tests {
                     "metadata": {"labels": {"a": "b"}, "annotations": {"c": "d"}},
                     "spec": {
                         "restartPolicy": "Never", "hostname": "mine",
+                        "ofTomorrow": {"a": 1},
+                        "volumes": [{"name": "v", "crystal": {"facets": [3, null]}}],
                         "containers": [
-                            {"name": "x", "image": "i"},
+                            {"name": "x", "image": "i", "mood": "calm", "env": null},
                             {"name": "y", "env": [{"name": "JOB_COMPLETION_INDEX", "value": "7"}]},
                         ],
                         "initContainers": [{"name": "z"}],
@@ -163,12 +172,13 @@ mod tests {
                 },
             },
         }))
-        .expect("the test's own Job");
-        JobView::parse(&job).expect("a Job that can be read")
+        .expect("the test's own Job")
     }
 
     fn cast(mode: &str, new: &NewPod) -> Value {
-        let body = Mould::of(&job(mode), "f").cast(new);
+        let job = job(mode);
+        let view = job.view().expect("a Job that can be read");
+        let body = Mould::of(&view, job.template(), "f").cast(new);
         serde_json::from_slice(&body).expect("a Pod is JSON")
     }
 
@@ -223,6 +233,23 @@ mod tests {
             spec["containers"][1]["env"],
             json!([{"name": "JOB_COMPLETION_INDEX", "value": "7"}])
         );
+    }
+
+    #[test]
+    fn a_pod_has_the_fields_of_its_template_that_were_made_after_this_program() {
+        for (mode, index) in [("Indexed", Some(0)), ("NonIndexed", None)] {
+            let new = NewPod {
+                name: "train-bcdfg".to_owned(),
+                index,
+                failure_count: None,
+                ignored_failure_count: 0,
+                interruption_count: 0,
+            };
+            let spec = &cast(mode, &new)["spec"];
+            assert_eq!(spec["ofTomorrow"], json!({"a": 1}));
+            assert_eq!(spec["volumes"][0]["crystal"], json!({"facets": [3, null]}));
+            assert_eq!(spec["containers"][0]["mood"], "calm");
+        }
     }
 
     #[test]

@@ -18,20 +18,40 @@ use crate::job::SeenJob;
 /// Who the built-in controller is in managedFields.
 pub(crate) const BUILT_IN: &str = "kube-controller-manager";
 
-/// When the built-in controller last wrote the status of each Job.
+/// When the built-in controller last wrote the status of each Job, by the part of the cluster that is
+/// listed on its own.
 #[derive(Debug, Default)]
 pub(crate) struct Rival {
+    scopes: HashMap<usize, Scope>,
+}
+
+#[derive(Debug, Default)]
+struct Scope {
     wrote: HashMap<Box<str>, Timestamp>,
+    /// What a list has told of so far that is not whole yet. What is not in it in the end is gone.
+    listed: Option<HashMap<Box<str>, Timestamp>>,
 }
 
 impl Rival {
     /// Takes in what the feed of Jobs tells; a Job that the built-in controller has written
     /// while we watched.
-    pub(crate) fn note(&mut self, news: &News<SeenJob>) -> Option<(String, String)> {
+    pub(crate) fn note(&mut self, scope: usize, news: &News<SeenJob>) -> Option<(String, String)> {
+        let scope = self.scopes.entry(scope).or_default();
         let (changes, is_list) = match news {
             News::Items(changes) => (changes, true),
             News::Changes(changes) => (changes, false),
-            News::Began | News::Listed(_) => return None,
+            News::Began => {
+                scope.listed = Some(HashMap::new());
+                return None;
+            }
+            News::Listed(_) => {
+                scope.wrote = scope.listed.take().unwrap_or_default();
+                return None;
+            }
+        };
+        let wrote_of = match &mut scope.listed {
+            Some(listed) if is_list => listed,
+            _ => &mut scope.wrote,
         };
         let mut found = None;
         for change in changes {
@@ -39,14 +59,14 @@ impl Rival {
                 Change::Seen(SeenJob {
                     uid, rival_wrote: Some(wrote), namespace, name, ..
                 }) => {
-                    let before = self.wrote.insert(uid.as_str().into(), *wrote);
+                    let before = wrote_of.insert(uid.as_str().into(), *wrote);
                     // What a list did not have yet, or has not seen so late, came after it.
                     if !is_list && before < Some(*wrote) {
                         found = Some((namespace.clone(), name.clone()));
                     }
                 }
                 Change::Gone(job) => {
-                    self.wrote.remove(job.uid.as_str());
+                    wrote_of.remove(job.uid.as_str());
                 }
                 Change::Seen(_) | Change::Reached(_) => {}
             }
@@ -90,6 +110,25 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn a_job_that_a_later_list_lacks_is_forgotten() {
+        let mut rival = Rival::default();
+        let list = |jobs: Vec<SeenJob>| {
+            let items = News::Items(jobs.into_iter().map(Change::Seen).collect());
+            [News::Began, items, News::Listed(1)]
+        };
+        let known = |rival: &Rival, scope| rival.scopes[&scope].wrote.len();
+        for scope in [0, 1] {
+            for news in list(vec![job(BUILT_IN, "status", 1)]) {
+                assert_eq!(rival.note(scope, &news), None);
+            }
+        }
+        for news in list(Vec::new()) {
+            assert_eq!(rival.note(0, &news), None);
+        }
+        assert_eq!((known(&rival, 0), known(&rival, 1)), (0, 1));
+    }
+
+    #[test]
     fn the_built_in_controller_is_noticed_when_it_writes_while_we_watch() {
         let mut rival = Rival::default();
         let found = Some(("n".to_owned(), "j".to_owned()));
@@ -108,7 +147,7 @@ pub(crate) mod tests {
             (listed(job(BUILT_IN, "status", 7)), None),
         ];
         for (news, expected) in rows {
-            assert_eq!(rival.note(&news), expected, "{news:?}");
+            assert_eq!(rival.note(0, &news), expected, "{news:?}");
         }
     }
 }

@@ -16,7 +16,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use stint_api::view::JobView;
+use serde_json::Value;
+use stint_api::view::{JobView, ManagedBy};
 use stint_ledger::event::Event;
 use stint_ledger::ledger::{JobLedger, Settings};
 use stint_ledger::metric::Metric;
@@ -72,19 +73,42 @@ struct Scope {
     namespace: Option<String>,
     /// The version as of which all Pods have been told.
     pods_version: Option<u64>,
-    jobs: Listed<SeenJob>,
-    pods: Listed<SeenPod>,
+    jobs: Listed<SeenJob, Bare>,
+    pods: Listed<SeenPod, Box<str>>,
 }
 
 /// How a list stands.
 #[derive(Debug)]
-enum Listed<T> {
+enum Listed<T, B> {
     /// There was none: its items are told as they come.
     Never,
     /// Its items are gathered, to be told together.
-    Gathering(Vec<T>),
+    Gathering(Gathered<T, B>),
     /// It is complete.
     Whole,
+}
+
+/// What a list has told of so far. Of most objects of a cluster nothing is wanted but that they are
+/// there, and a list has all of them at once.
+#[derive(Debug)]
+struct Gathered<T, B> {
+    whole: Vec<T>,
+    bare: Vec<B>,
+}
+
+impl<T, B> Gathered<T, B> {
+    fn new() -> Self {
+        Gathered { whole: Vec::new(), bare: Vec::new() }
+    }
+}
+
+/// A Job of a list that is another's, or known to have finished.
+#[derive(Debug)]
+struct Bare {
+    uid: Box<str>,
+    version: u64,
+    /// Whose it is, if not ours.
+    managed_by: Option<ManagedBy>,
 }
 
 /// Which ledger asked for an op, and the op. A Job may have had another ledger before.
@@ -92,17 +116,6 @@ enum Listed<T> {
 pub(crate) struct Asker {
     pub(crate) ledger: u64,
     pub(crate) op: OpId,
-}
-
-/// Adds what a list tells. What is gone before its end is not in it.
-fn gather<T>(gathered: &mut Vec<T>, items: Vec<Change<T>>, uid: impl Fn(&T) -> &str) {
-    for item in items {
-        match item {
-            Change::Seen(object) => gathered.push(object),
-            Change::Gone(object) => gathered.retain(|other| uid(other) != uid(&object)),
-            Change::Reached(_) => {}
-        }
-    }
 }
 
 /// What a ledger wants.
@@ -113,6 +126,8 @@ pub(crate) struct Asked {
     pub(crate) ops: Vec<Op>,
     /// Whether nothing is left to do for the Job, ever.
     pub(crate) is_over: bool,
+    /// Whether versions of Jobs and Pods cannot be compared.
+    pub(crate) is_torn: bool,
 }
 
 impl Router {
@@ -163,11 +178,14 @@ impl Router {
     /// Takes in what a Job feed tells.
     pub(crate) fn take_jobs(&mut self, scope: usize, news: News<SeenJob>) {
         match news {
-            News::Began => self.scopes[scope].jobs = Listed::Gathering(Vec::new()),
-            News::Items(items) => match &mut self.scopes[scope].jobs {
-                Listed::Gathering(gathered) => gather(gathered, items, |job| &job.uid),
-                Listed::Never | Listed::Whole => {}
-            },
+            News::Began => self.scopes[scope].jobs = Listed::Gathering(Gathered::new()),
+            News::Items(items) => {
+                let mut listed = std::mem::replace(&mut self.scopes[scope].jobs, Listed::Whole);
+                if let Listed::Gathering(gathered) = &mut listed {
+                    self.gather_jobs(gathered, items);
+                }
+                self.scopes[scope].jobs = listed;
+            }
             News::Listed(version) => {
                 let listed = std::mem::replace(&mut self.scopes[scope].jobs, Listed::Whole);
                 if let Listed::Gathering(jobs) = listed {
@@ -195,17 +213,21 @@ impl Router {
                 // off, the next one does.
                 state.pods = match state.pods {
                     Listed::Never => Listed::Whole,
-                    Listed::Gathering(_) | Listed::Whole => Listed::Gathering(Vec::new()),
+                    Listed::Gathering(_) | Listed::Whole => Listed::Gathering(Gathered::new()),
                 };
             }
-            News::Items(items) => match &mut self.scopes[scope].pods {
-                Listed::Gathering(gathered) => gather(gathered, items, |pod| &pod.facts.uid),
-                Listed::Never | Listed::Whole => {
-                    for item in items {
-                        self.take_pod_change(scope, item);
+            News::Items(items) => {
+                let mut listed = std::mem::replace(&mut self.scopes[scope].pods, Listed::Whole);
+                match &mut listed {
+                    Listed::Gathering(gathered) => self.gather_pods(gathered, items),
+                    Listed::Never | Listed::Whole => {
+                        for item in items {
+                            self.take_pod_change(scope, item);
+                        }
                     }
                 }
-            },
+                self.scopes[scope].pods = listed;
+            }
             News::Listed(version) => {
                 let listed = std::mem::replace(&mut self.scopes[scope].pods, Listed::Whole);
                 if let Listed::Gathering(pods) = listed {
@@ -300,16 +322,27 @@ impl Router {
         of_scope.map(|(uid, _)| uid.clone()).collect()
     }
 
-    /// Tells a ledger what came of an op.
+    /// Tells a ledger what came of an op that has not shown its Job.
     pub(crate) fn settle(&mut self, uid: &JobUid, asked: Asker, outcome: Outcome) {
+        self.settle_with(uid, asked, outcome, None);
+    }
+
+    /// Tells a ledger what came of an op; if that is its Job, with what its Pods are made from.
+    pub(crate) fn settle_with(
+        &mut self,
+        uid: &JobUid,
+        asked: Asker,
+        outcome: Outcome,
+        template: Option<&Value>,
+    ) {
         if self.jobs.get(uid).is_none_or(|entry| entry.number != asked.ledger) {
             // Whoever asked is no more, and its successor counts its ops anew.
             return;
         }
-        if let Outcome::Applied(Applied::Job(job)) = &outcome
+        if let (Outcome::Applied(Applied::Job(job)), Some(template)) = (&outcome, template)
             && *job.uid == **uid
         {
-            self.note(uid, job);
+            self.note(uid, job, template);
         }
         if let Some(entry) = self.jobs.get_mut(uid) {
             entry.ledger.settle(asked.op, outcome);
@@ -388,7 +421,8 @@ impl Router {
             self.awaiting.remove(uid);
         }
         let is_over = entry.ledger.is_empty() && ops.is_empty();
-        let asked = Asked { target: entry.target(uid), mode: entry.mode, ops, is_over };
+        let is_torn = entry.ledger.is_torn();
+        let asked = Asked { target: entry.target(uid), mode: entry.mode, ops, is_over, is_torn };
         if is_over {
             let place = entry.place();
             self.drop_job(uid);
@@ -403,10 +437,10 @@ impl Router {
     }
 
     /// Takes note of how a Job stands.
-    fn note(&mut self, uid: &JobUid, job: &JobView) {
+    fn note(&mut self, uid: &JobUid, job: &JobView, template: &Value) {
         let finalizer = self.finalizer.clone();
         if let Some(entry) = self.jobs.get_mut(uid) {
-            entry.note(job, uid, &finalizer);
+            entry.note(job, template, uid, &finalizer);
         }
     }
 

@@ -23,71 +23,92 @@ use crate::ticks::Ticks;
 pub(crate) struct Term {
     /// `None`: for ever.
     limited: Option<Arc<Limited>>,
+    /// Which of several terms it is; `None`: whichever there is.
+    number: Option<u64>,
 }
 
 #[derive(Debug)]
 struct Limited {
     ticks: Ticks,
-    /// When it ends, if it has begun.
-    until: watch::Sender<Option<Duration>>,
+    span: watch::Sender<Span>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Span {
+    /// How many terms have begun.
+    number: u64,
+    /// When the last one ends, if it has not been ended.
+    until: Option<Duration>,
 }
 
 impl Term {
     /// One that has begun, and never ends.
     pub(crate) fn for_ever() -> Self {
-        Term { limited: None }
+        Term { limited: None, number: None }
     }
 
     /// One that has yet to begin.
     pub(crate) fn later(ticks: Ticks) -> Self {
-        let (until, _) = watch::channel(None);
-        Term { limited: Some(Arc::new(Limited { ticks, until })) }
+        let (span, _) = watch::channel(Span::default());
+        Term { limited: Some(Arc::new(Limited { ticks, span })), number: None }
     }
 
     /// Whether anything may be written now.
     pub(crate) fn is_on(&self) -> bool {
         let Some(limited) = &self.limited else { return true };
-        let until = *limited.until.borrow();
-        until.is_some_and(|until| limited.ticks.now() < until)
+        let Span { number, until } = *limited.span.borrow();
+        let is_this = self.number.is_none_or(|this| this == number);
+        is_this && until.is_some_and(|until| limited.ticks.now() < until)
     }
 
     /// How long it lasts yet.
     pub(crate) fn left(&self) -> Duration {
         let Some(limited) = &self.limited else { return Duration::MAX };
-        let until = limited.until.borrow().unwrap_or_default();
+        let until = limited.span.borrow().until.unwrap_or_default();
         until.saturating_sub(limited.ticks.now())
     }
 
-    /// Lets it begin, or go on, until then.
+    /// Lets it go on until then, or another one begin if it is over.
     pub(crate) fn last_until(&self, end: Duration) {
-        if let Some(limited) = &self.limited {
-            limited.until.send_replace(Some(end));
-        }
+        let Some(limited) = &self.limited else { return };
+        let now = limited.ticks.now();
+        limited.span.send_modify(|span| {
+            if span.until.is_none_or(|until| until <= now) {
+                span.number += 1;
+            }
+            span.until = Some(end);
+        });
     }
 
     /// Ends it.
     pub(crate) fn end(&self) {
         if let Some(limited) = &self.limited {
-            limited.until.send_replace(None);
+            limited.span.send_modify(|span| span.until = None);
         }
     }
 
-    /// Resolves when it has begun.
-    pub(crate) async fn begins(&self) {
-        let Some(limited) = &self.limited else { return };
-        let mut until = limited.until.subscribe();
-        while !self.is_on() {
-            until.changed().await.expect("we hold the sender");
+    /// Resolves when one has begun, to that one and no later: whoever acts in a term that is over has
+    /// lost what it knew, also if the next one is its own again and it was not there to see it.
+    pub(crate) async fn begins(&self) -> Term {
+        let Some(limited) = &self.limited else { return self.clone() };
+        let mut span = limited.span.subscribe();
+        loop {
+            let number = Some(span.borrow_and_update().number);
+            let term = Term { limited: self.limited.clone(), number };
+            if term.is_on() {
+                return term;
+            }
+            span.changed().await.expect("we hold the sender");
         }
     }
 
     /// Resolves when it has ended, by word or by the clock.
     pub(crate) async fn ends(&self) {
         let Some(limited) = &self.limited else { return std::future::pending().await };
-        let mut until = limited.until.subscribe();
+        let mut span = limited.span.subscribe();
         while self.is_on() {
             tokio::select! {
-                changed = until.changed() => changed.expect("we hold the sender"),
+                changed = span.changed() => changed.expect("we hold the sender"),
                 () = tokio::time::sleep(self.left()) => {}
             }
         }
@@ -138,6 +159,24 @@ mod tests {
         term.end();
         term.ends().await;
         assert!(!term.is_on());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_term_that_was_won_again_is_another_one() {
+        let terms = Term::later(ticks());
+        terms.last_until(Duration::from_secs(5));
+        let first = terms.begins().await;
+        terms.last_until(Duration::from_secs(9));
+        assert!(first.is_on(), "it was made longer");
+        // Nobody has looked meanwhile.
+        advance(Duration::from_secs(10)).await;
+        terms.last_until(Duration::from_secs(20));
+        assert!(!first.is_on() && terms.is_on());
+        first.ends().await;
+        let second = terms.begins().await;
+        terms.end();
+        terms.last_until(Duration::from_secs(30));
+        assert!(!second.is_on() && terms.begins().await.is_on());
     }
 
     #[tokio::test]

@@ -40,6 +40,10 @@ pub(crate) struct Freshness {
     foreign_version: u64,
     stale_since: Option<Timestamp>,
     is_looking: bool,
+    /// What `foreign_version` was when the Pods were last looked up.
+    looked_up_for: u64,
+    /// Whether an answer was older than what was known when it was asked for.
+    is_torn: bool,
     /// Whether the API itself has told what the Job is, and not only a cache.
     is_job_verified: bool,
     /// The same of the Pods.
@@ -133,8 +137,26 @@ impl Freshness {
         !self.is_looking && now >= Self::patience_ends(since)
     }
 
-    pub(crate) fn set_looking(&mut self, is_looking: bool) {
-        self.is_looking = is_looking;
+    /// They are not looked up any more.
+    pub(crate) fn looking_ends(&mut self) {
+        self.is_looking = false;
+    }
+
+    /// The Pods are looked up.
+    pub(crate) fn pods_are_asked_for(&mut self) {
+        self.is_looking = true;
+        self.looked_up_for = self.foreign_version;
+    }
+
+    /// They are known as of this version, which past every cache is as new as any that was known
+    /// before, where versions can be compared.
+    pub(crate) fn pods_are_answered(&mut self, version: u64) {
+        self.is_torn = version < self.looked_up_for;
+    }
+
+    /// Whether versions of Jobs and Pods cannot be compared.
+    pub(crate) fn is_torn(&self) -> bool {
+        self.is_torn
     }
 
     /// When the Pods will be looked up if the watch does not catch up.
@@ -162,10 +184,27 @@ mod tests {
         assert!(!freshness.is_current() && !freshness.is_look_up_due(second(1)));
         assert_eq!(freshness.look_up_at(), Some(second(2)));
         assert!(freshness.is_look_up_due(second(2)));
-        freshness.set_looking(true);
+        freshness.pods_are_asked_for();
         assert!(!freshness.is_look_up_due(second(9)) && freshness.look_up_at().is_none());
         assert!(freshness.pods_known_at(7) && freshness.is_current());
         assert!(!freshness.pods_known_at(6) && freshness.pods_version() == 7);
+    }
+
+    #[test]
+    fn an_answer_older_than_what_was_known_before_it_was_asked_for_tells_of_two_stores() {
+        let mut freshness = Freshness::default();
+        freshness.foreign_status(70);
+        freshness.pods_are_asked_for();
+        // This one may have come after the answer was made.
+        freshness.foreign_status(90);
+        freshness.pods_are_answered(80);
+        assert!(!freshness.is_torn());
+        freshness.pods_are_asked_for();
+        freshness.pods_are_answered(80);
+        assert!(freshness.is_torn());
+        freshness.pods_are_asked_for();
+        freshness.pods_are_answered(90);
+        assert!(!freshness.is_torn());
     }
 
     #[test]
@@ -190,9 +229,9 @@ mod tests {
         assert!(!freshness.is_look_up_due(now), "there is no list yet");
         freshness.pods_known_at(5);
         assert!(freshness.is_look_up_due(now) && !freshness.is_verified());
-        freshness.set_looking(true);
+        freshness.pods_are_asked_for();
         assert!(!freshness.is_look_up_due(now));
-        freshness.set_looking(false);
+        freshness.looking_ends();
         freshness.verify_pods();
         assert!(!freshness.is_look_up_due(now) && !freshness.is_verified());
         freshness.verify_job();

@@ -26,7 +26,8 @@
 //!
 //! # Assumptions
 //!
-//! Versions can be compared, across Jobs and Pods. A Pod that bears the finalizer is not
+//! Versions can be compared, across Jobs and Pods, as long as the API keeps both in one etcd; where it
+//! does not, `is_torn` says so once that shows. A Pod that bears the finalizer is not
 //! removed from the API. The caller tells of the Job, of the Pods that it controls, of
 //! ownerless Pods that its selector matches, and of ownerless Pods that bear the finalizer
 //! and the Job's uid as a label. Events may come late, twice, and in another order than
@@ -446,6 +447,12 @@ impl JobLedger {
     pub fn pod_uids(&self) -> Vec<String> {
         let strangers = self.strangers.keys().chain(self.unjudged.keys()).cloned();
         self.pods.uids().chain(strangers).collect()
+    }
+
+    /// Whether versions of Jobs and of Pods cannot be compared, as this needs: the API keeps them in
+    /// different stores. Then it may wait for ever.
+    pub fn is_torn(&self) -> bool {
+        self.freshness.is_torn()
     }
 
     /// Whether it waits until the Pods are told as of a newer version.

@@ -154,6 +154,14 @@ fn greet(settings: &Settings, url: &str, listener: Option<&TcpListener>) {
         finalizer,
         "stint controller starts"
     );
+    if settings.controller.manages == ManagedBy::BuiltIn
+        && !settings.controller.namespaces.is_empty()
+    {
+        tracing::warn!(
+            "with its job controller turned off, kube-controller-manager runs no Jobs in other namespaces \
+             either: nobody runs those, unless another stint does"
+        );
+    }
     if let Some(address) = listener.and_then(|listener| listener.local_addr().ok()) {
         tracing::info!(%address, "serving /healthz, /readyz and /metrics");
     }

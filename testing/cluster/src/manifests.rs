@@ -2,6 +2,7 @@
 //! with its values, applied without effect (server-side dry run); the Pods of their Deployments,
 //! which must be allowed where Pod Security is restricted; and one overlay in place of the other.
 
+use std::collections::BTreeSet;
 use std::process::Stdio;
 
 use k8s_openapi::api::core::v1::Pod;
@@ -153,20 +154,32 @@ fn only<'a>(objects: &'a [Value], kind: &str) -> &'a Value {
     find(objects, kind).expect("there is one")
 }
 
-/// The rights are those that the scenarios of `rights` are about, however they are installed.
+/// The rights are those that the scenarios of `rights` are about, however they are installed: of Jobs and
+/// around them, and of the Lease. There is no role that grants anything else.
 async fn check_rules(objects: &[Value]) {
-    let rules = |objects: &[Value]| -> Vec<Value> {
-        let is_of_jobs = |rules: &&Value| rules.to_string().contains("jobs/status");
-        objects.iter().map(|object| &object["rules"]).filter(is_of_jobs).cloned().collect()
-    };
     let model = deployed::kustomized("overlays/managed-by").await.expect("it can be rendered");
-    let model = rules(&model);
-    assert_eq!(model.len(), 1, "one role for Jobs");
-    let found = rules(objects);
-    assert!(!found.is_empty(), "there is no role for Jobs");
-    for rules in found {
-        assert_eq!(rules, model[0]);
-    }
+    let model: BTreeSet<String> = rules(&model).into_iter().collect();
+    assert_eq!(model.len(), 2, "a role for Jobs and one for the Lease");
+    let found: BTreeSet<String> = rules(objects).into_iter().collect();
+    assert_eq!(found, model);
+}
+
+/// What each role grants, whatever the Lease is called.
+fn rules(objects: &[Value]) -> Vec<String> {
+    let roles = objects
+        .iter()
+        .filter(|object| matches!(object["kind"].as_str(), Some("Role" | "ClusterRole")));
+    let rules = roles.map(|role| {
+        let mut rules = role["rules"].clone();
+        for rule in rules.as_array_mut().into_iter().flatten() {
+            if let Some(names) = rule.get_mut("resourceNames") {
+                assert_eq!(names.as_array().map(Vec::len), Some(1), "one Lease");
+                *names = json!(["the Lease"]);
+            }
+        }
+        rules.to_string()
+    });
+    rules.collect()
 }
 
 /// What a scenario installs on this version of Kubernetes, each with what belongs to it.

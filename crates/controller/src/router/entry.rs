@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use serde_json::Value;
 use stint_api::view::{Completion, JobView};
 use stint_ledger::ledger::JobLedger;
 
@@ -75,7 +76,7 @@ impl Entry {
     }
 
     /// Takes note of how the Job stands, and of what its Pods are made from.
-    pub(super) fn note(&mut self, job: &JobView, uid: &JobUid, finalizer: &str) {
+    pub(super) fn note(&mut self, job: &JobView, template: &Value, uid: &JobUid, finalizer: &str) {
         let version = path::version(Some(&job.resource_version));
         if version < self.version {
             return;
@@ -92,7 +93,7 @@ impl Entry {
             self.mould = None;
         } else if self.mould.is_none() || job.generation != self.generation {
             self.generation = job.generation;
-            self.mould = Some(Arc::new(Mould::of(job, finalizer)));
+            self.mould = Some(Arc::new(Mould::of(job, template, finalizer)));
         }
         let (standing, reason) = Standing::of(job);
         if self.standing.is_none_or(|known| known != standing) {

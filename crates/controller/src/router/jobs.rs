@@ -6,8 +6,9 @@ use stint_api::feature_gates::Gate;
 use stint_api::view::ManagedBy;
 use stint_ledger::event::Event;
 
-use super::entry::Place;
-use super::{JobUid, Router};
+use super::entry::{Finished, Place};
+use super::{Bare, Gathered, JobUid, Router};
+use crate::feed::Change;
 use crate::job::SeenJob;
 use crate::pod::SeenPod;
 
@@ -17,8 +18,15 @@ const REMEMBERED: usize = 20_000;
 
 impl Router {
     /// What was known and is not in a list is gone as of that list.
-    pub(super) fn jobs_listed(&mut self, scope: usize, jobs: Vec<SeenJob>, version: u64) {
-        let listed: HashSet<&str> = jobs.iter().map(|job| job.uid.as_str()).collect();
+    pub(super) fn jobs_listed(
+        &mut self,
+        scope: usize,
+        jobs: Gathered<SeenJob, Bare>,
+        version: u64,
+    ) {
+        let Gathered { whole, bare } = jobs;
+        let listed = whole.iter().map(|job| job.uid.as_str());
+        let listed: HashSet<&str> = listed.chain(bare.iter().map(|job| &*job.uid)).collect();
         let is_listed = |uid: &JobUid| listed.contains(&**uid);
         self.foreign.retain(|uid, place| *place != scope || is_listed(uid));
         let finished = self.finished.iter().filter(|(_, job)| job.scope == scope);
@@ -29,8 +37,63 @@ impl Router {
         for uid in gone {
             self.lose_job(&uid, version);
         }
-        for job in jobs {
+        for job in bare {
+            self.see_bare(scope, job);
+        }
+        for job in whole {
             self.see_job(scope, job);
+        }
+    }
+
+    /// Adds what a list tells. What is gone before its end is not in it.
+    pub(super) fn gather_jobs(
+        &self,
+        gathered: &mut Gathered<SeenJob, Bare>,
+        items: Vec<Change<SeenJob>>,
+    ) {
+        for item in items {
+            match item {
+                Change::Seen(job) => match self.bare_of(&job) {
+                    Some(bare) => gathered.bare.push(bare),
+                    None => gathered.whole.push(job),
+                },
+                Change::Gone(gone) => {
+                    gathered.whole.retain(|job| job.uid != gone.uid);
+                    gathered.bare.retain(|job| *job.uid != *gone.uid);
+                }
+                Change::Reached(_) => {}
+            }
+        }
+    }
+
+    /// What is enough of a Job that is known to be another's, which it stays, or to have finished.
+    fn bare_of(&self, job: &SeenJob) -> Option<Bare> {
+        let is_ours = self.is_ours(&job.managed_by);
+        let is_known = match is_ours {
+            false => !job.uid.is_empty() && !self.gone.contains_key(&*job.uid),
+            true => {
+                let stays = job.view.as_ref().is_ok_and(|view| view.status.is_finished());
+                let is_same = |known: &Finished| known.place.is(&job.namespace, &job.name);
+                stays && self.finished.get(&*job.uid).is_some_and(is_same)
+            }
+        };
+        let managed_by = (!is_ours).then(|| job.managed_by.clone());
+        is_known.then(|| Bare { uid: job.uid.as_str().into(), version: job.version, managed_by })
+    }
+
+    /// Takes in what was kept of such a Job.
+    fn see_bare(&mut self, scope: usize, job: Bare) {
+        let Bare { uid, version, managed_by } = job;
+        let uid = self.uid_of(&uid);
+        if let Some(managed_by) = managed_by {
+            if !self.gone.contains_key(&uid) {
+                self.see_foreign(scope, uid, &managed_by);
+            }
+        } else if let Some(finished) = self.finished.get_mut(&uid) {
+            finished.version = finished.version.max(version);
+        } else if let Some(entry) = self.jobs.get_mut(&uid) {
+            // A Pod has come up for it meanwhile: its ledger looks it up.
+            entry.is_listed = true;
         }
     }
 
@@ -69,7 +132,7 @@ impl Router {
         let entry = self.entry(scope, &uid, &job.namespace, &job.name);
         entry.is_listed = true;
         let is_first = !std::mem::replace(&mut entry.has_met_orphans, true);
-        self.note(&uid, &view);
+        self.note(&uid, &view, &job.template);
         self.tell(&uid, Event::JobSeen(view));
         if is_first {
             self.meet_orphans(&uid);

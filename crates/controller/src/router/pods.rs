@@ -7,7 +7,8 @@ use stint_ledger::event::Event;
 use stint_ledger::pod_facts::{Owner, PodFacts};
 
 use super::entry::Entry;
-use super::{JobUid, Router};
+use super::{Gathered, JobUid, Router};
+use crate::feed::Change;
 use crate::pod::SeenPod;
 
 /// Which ledgers were told of a Pod, and as of when.
@@ -26,8 +27,15 @@ pub(super) enum Told {
 
 impl Router {
     /// What was known and is not in a list is gone as of that list.
-    pub(super) fn pods_listed(&mut self, scope: usize, pods: Vec<SeenPod>, version: u64) {
-        let listed: HashSet<&str> = pods.iter().map(|pod| pod.facts.uid.as_str()).collect();
+    pub(super) fn pods_listed(
+        &mut self,
+        scope: usize,
+        pods: Gathered<SeenPod, Box<str>>,
+        version: u64,
+    ) {
+        let Gathered { whole, bare } = pods;
+        let listed = whole.iter().map(|pod| pod.facts.uid.as_str());
+        let listed: HashSet<&str> = listed.chain(bare.iter().map(|uid| &**uid)).collect();
         let is_of_scope = |told: &Told| {
             let mut jobs = told.iter();
             jobs.any(|uid| self.jobs.get(uid).is_none_or(|entry| entry.scope == scope))
@@ -58,9 +66,46 @@ impl Router {
         for (job, uid) in missing {
             self.tell(&job, Event::PodGone { uid, version });
         }
-        for pod in pods {
+        for pod in whole {
             self.see_pod(scope, pod);
         }
+    }
+
+    /// Adds what a list tells. What is gone before its end is not in it.
+    pub(super) fn gather_pods(
+        &self,
+        gathered: &mut Gathered<SeenPod, Box<str>>,
+        items: Vec<Change<SeenPod>>,
+    ) {
+        for item in items {
+            match item {
+                Change::Seen(pod) if self.is_nobodys_business(&pod) => {
+                    gathered.bare.push(pod.facts.uid.into());
+                }
+                Change::Seen(pod) => gathered.whole.push(pod),
+                Change::Gone(gone) => {
+                    gathered.whole.retain(|pod| pod.facts.uid != gone.facts.uid);
+                    gathered.bare.retain(|uid| **uid != *gone.facts.uid);
+                }
+                Change::Reached(_) => {}
+            }
+        }
+    }
+
+    /// Whether no ledger is to be told of a Pod, now or at the end of the list that it is in: somebody
+    /// has it whose Pods are none of ours, it does not bear the finalizer, and nobody knows it.
+    fn is_nobodys_business(&self, pod: &SeenPod) -> bool {
+        let uid = pod.facts.uid.as_str();
+        let is_known = self.routes.contains_key(uid)
+            || self.orphans.contains_key(uid)
+            || self.jobs.contains_key(uid);
+        let has_other = pod.owner().is_some_and(|owner| {
+            pod.owner_job.is_none()
+                || self.foreign.contains_key(owner)
+                || self.finished.contains_key(owner)
+                || self.gone.contains_key(owner)
+        });
+        has_other && !is_known && !pod.facts.is_tracked
     }
 
     pub(super) fn see_pod(&mut self, scope: usize, pod: SeenPod) {

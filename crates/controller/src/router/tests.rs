@@ -1,12 +1,12 @@
 //! Which ledger is told of what, on a router of its own.
 
-use k8s_openapi::api::batch::v1::Job;
 use serde_json::{Value, json};
 use stint_api::view::ManagedBy;
 use stint_ledger::op::{OpKind, Refusal};
 use stint_ledger::pod_facts::PodPhase;
 
 use super::*;
+use crate::job::WireJob;
 use crate::pod::WirePod;
 
 const FINALIZER: &str = "f";
@@ -33,7 +33,7 @@ fn job(uid: &str, more: Value) -> SeenJob {
     for (key, value) in more.as_object().into_iter().flatten() {
         job["spec"][key] = value.clone();
     }
-    let job: Job = serde_json::from_value(job).expect("the test's own Job");
+    let job: WireJob = serde_json::from_value(job).expect("the test's own Job");
     SeenJob::read(&job)
 }
 
@@ -319,9 +319,10 @@ fn a_job_that_an_answer_has_shown_first_meets_orphans_later() {
     let selector = json!({"selector": {"matchLabels": {"app": "x"}}});
     let uid = router.uid_of("a");
     let asked = router.ask(&uid, now()).expect("it is held");
-    let view = job("a", selector.clone()).view.expect("a view");
+    let SeenJob { view, template, .. } = job("a", selector.clone());
+    let view = view.expect("a view");
     let asker = Asker { ledger: asked.target.ledger, op: asked.ops[0].id };
-    router.settle(&uid, asker, Outcome::Applied(Applied::Job(view)));
+    router.settle_with(&uid, asker, Outcome::Applied(Applied::Job(view)), Some(&template));
     router.take_jobs(0, News::Changes(seen(vec![job("a", selector)])));
     let orphan = pod("q", 6, None, json!({"app": "x"}));
     router.take_pods(0, News::Changes(seen(vec![orphan])));
@@ -406,7 +407,7 @@ fn a_finished_job_is_held_without_its_ledger_until_there_is_news() {
             "spec": {"selector": {}, "template": {"spec": {"restartPolicy": "Never", "containers": []}}},
         });
         whole["status"] = json!({"conditions": [condition], "startTime": "1970-01-01T00:00:00Z"});
-        let whole: k8s_openapi::api::batch::v1::Job = serde_json::from_value(whole).expect("one");
+        let whole: WireJob = serde_json::from_value(whole).expect("one");
         it.view = SeenJob::read(&whole).view;
         it
     };
@@ -428,4 +429,43 @@ fn a_finished_job_is_held_without_its_ledger_until_there_is_news() {
     let late = pod("q", 12, Some("a"), made_for("a"));
     router.take_pods(0, News::Changes(seen(vec![late])));
     assert_eq!(known(&router, "a"), ["q"]);
+}
+
+#[test]
+fn while_a_list_is_gathered_nothing_is_kept_of_what_is_nobodys_business() {
+    let mut router = router();
+    let others = || json!({"managedBy": "example.com/other"});
+    list_jobs(&mut router, vec![job("a", json!({})), job("b", others())], 6);
+    list_pods(&mut router, vec![pod("p", 7, Some("a"), made_for("a"))], 9);
+    let of = |uid: &str, owner: &str, is_job: bool| {
+        let mut it = pod(uid, 8, Some(owner), json!({"app": "x"}));
+        it.facts.is_tracked = false;
+        it.owner_job = it.owner_job.filter(|_| is_job);
+        it
+    };
+    router.take_pods(0, News::Began);
+    let pods = vec![
+        of("of-a-set", "s", false),
+        of("of-another", "b", true),
+        of("gone", "b", true),
+        pod("p", 7, Some("a"), made_for("a")),
+        pod("orphan", 8, None, json!({})),
+        pod("tracked", 8, Some("b"), json!({})),
+    ];
+    router.take_pods(0, News::Items(seen(pods)));
+    router.take_pods(0, News::Items(vec![Change::Gone(of("gone", "b", true))]));
+    let Listed::Gathering(held) = &router.scopes[0].pods else { panic!("it is not whole") };
+    let whole: Vec<&str> = held.whole.iter().map(|pod| &*pod.facts.uid).collect();
+    assert_eq!(whole, ["p", "orphan", "tracked"]);
+    assert_eq!(held.bare.len(), 2);
+    router.take_pods(0, News::Listed(10));
+    assert_eq!((known(&router, "a"), router.orphans.len()), (vec!["p".to_owned()], 1));
+
+    router.take_jobs(0, News::Began);
+    let jobs = vec![job("a", json!({})), job("b", others()), job("c", others())];
+    router.take_jobs(0, News::Items(seen(jobs)));
+    let Listed::Gathering(held) = &router.scopes[0].jobs else { panic!("it is not whole") };
+    assert_eq!((held.whole.len(), held.bare.len()), (1, 2));
+    router.take_jobs(0, News::Listed(11));
+    assert_eq!((router.jobs_held(), router.foreign.len()), (2, 2), "a, and a stray Pod");
 }

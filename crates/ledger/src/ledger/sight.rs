@@ -329,16 +329,17 @@ impl JobLedger {
     /// Looks the Pods up once the watch has taken too long to catch up with the Job.
     pub(super) fn next_pods_look_up(&mut self, now: Timestamp, ops: &mut Vec<Op>) {
         if self.freshness.is_look_up_due(now) && !self.write_pace.is_paused() {
-            self.freshness.set_looking(true);
+            self.freshness.pods_are_asked_for();
             self.issue(OpKind::LookUpPods, Some(InFlight::LookUpPods), ops);
         }
     }
 
     pub(super) fn settle_pods_look_up(&mut self, outcome: Outcome) {
-        self.freshness.set_looking(false);
+        self.freshness.looking_ends();
         let Outcome::Applied(Applied::Pods { pods, version }) = outcome else {
             return;
         };
+        self.freshness.pods_are_answered(version);
         let strangers = self.strangers.keys().cloned();
         let mut missing: BTreeSet<String> = self.pods.uids().chain(strangers).collect();
         for (facts, is_selected) in &pods {

@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use clap::{CommandFactory, Parser, ValueEnum};
 use jiff::SignedDuration;
+use stint_api::feature_gates::Gate;
 use stint_api::names::managed_by;
 use stint_api::view::ManagedBy;
 use stint_controller::{BackoffDelays, Config, LeaseTiming, MAX_IN_FLIGHT};
@@ -164,6 +165,9 @@ fn merge(
     mut layers: [(ControllerArgs, &'static str); 3],
     around: &Surroundings<'_>,
 ) -> Result<Settings, String> {
+    // Whether the built-in controller is replaced is settled over all places first: who takes that back
+    // in one place has not said yet whose Jobs are run.
+    let replaces = layers.iter().find_map(|(layer, _)| layer.replace_builtin) == Some(true);
     // Whose Jobs are run is one thing, whichever of the two options says it.
     let mut is_said = false;
     for (layer, place) in &mut layers {
@@ -176,7 +180,8 @@ fn merge(
             layer.managed_by = None;
             layer.replace_builtin = None;
         }
-        is_said |= layer.managed_by.is_some() || layer.replace_builtin == Some(true);
+        let is_replacing = replaces && layer.replace_builtin == Some(true);
+        is_said |= layer.managed_by.is_some() || is_replacing;
     }
     let source = |name: &str| {
         let given = layers.iter().find(|(layer, _)| has(layer, name));
@@ -213,6 +218,11 @@ fn settle(
     let gates = args
         .feature_gates
         .unwrap_or_else(|| Gates { gates: Default::default(), text: String::new() });
+    if !is_builtin && !gates.gates.enabled(Gate::JobManagedBy) {
+        return Err("--feature-gates turns JobManagedBy off, without which no Job names its \
+                    controller: leave it on, or use --replace-builtin"
+            .to_owned());
+    }
     let controller = Config {
         gates: gates.gates,
         delays,
@@ -403,12 +413,18 @@ mod tests {
         let variables = [("STINT_MANAGED_BY", "acme.io/x")];
         assert_eq!(manages(&[], &variables, "replace-builtin: true\n"), acme);
         assert_eq!(manages(&["--replace-builtin=false"], &[], ""), ours);
+        let replace = [("STINT_REPLACE_BUILTIN", "true")];
+        let file = "managed-by: acme.io/x\n";
+        assert_eq!(manages(&["--replace-builtin=false"], &replace, file), acme);
+        assert_eq!(manages(&[], &replace, file), ManagedBy::BuiltIn);
+        let gates = "feature-gates: JobManagedBy=false\n";
+        assert_eq!(manages(&["--replace-builtin"], &[], gates), ManagedBy::BuiltIn);
     }
 
     #[test]
     fn what_is_wrong_is_told_with_its_place() {
         type Row<'a> = (&'a [&'a str], &'a [(&'a str, &'a str)], &'a str, &'a str);
-        let rows: [Row<'_>; 8] = [
+        let rows: [Row<'_>; 9] = [
             (&[], &[("STINT_QPS", "many")], "", "STINT_QPS: invalid value 'many'"),
             (&[], &[], "\nqps: many\n", "line 2: qps: invalid value 'many'"),
             (&[], &[], "max-inflite: 1\n", "did you mean \"max-inflight\"?"),
@@ -416,6 +432,7 @@ mod tests {
             (&["--managed-by=nobody"], &[], "", "domain-prefixed path"),
             (&["--managed-by=kubernetes.io/job-controller"], &[], "", "--replace-builtin"),
             (&["--lease-duration=5s"], &[], "", "longer than the renew deadline"),
+            (&["--feature-gates=JobManagedBy=false"], &[], "", "turns JobManagedBy off"),
             (&["--pod-failure-backoff-base=1h"], &[], "", "--pod-failure-backoff-max"),
         ];
         for (arguments, variables, file, expected) in rows {

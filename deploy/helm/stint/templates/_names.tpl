@@ -20,6 +20,9 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end -}}
 
 {{- define "stint.serviceAccount" -}}
+{{- if not (or .Values.serviceAccount.create .Values.serviceAccount.name) -}}
+{{- fail "serviceAccount.create is false and serviceAccount.name is empty: name the account that is there, or let it be created" -}}
+{{- end -}}
 {{- default (include "stint.fullname" .) .Values.serviceAccount.name -}}
 {{- end -}}
 
@@ -79,6 +82,15 @@ Kubernetes does. */ -}}
 {{- end -}}
 {{- if and .Values.podDisruptionBudget.enabled (gt $replicas 1) (ge (int $least) $replicas) -}}
 {{- fail (printf "podDisruptionBudget.minAvailable (%s) must leave out one of replicaCount (%d) at least: else no node that runs a replica can be drained" $text $replicas) -}}
+{{- end -}}
+{{- end -}}
+
+{{- /* Which controller a Job names cannot be told with this gate off: stint would refuse to start. */ -}}
+{{- define "stint.checkGates" -}}
+{{- /* Of a gate that is given twice the last one counts. */ -}}
+{{- $given := regexFindAll "JobManagedBy=(true|false)" (get .Values.config "feature-gates" | default "") -1 -}}
+{{- if and (not .Values.replaceBuiltin) $given (eq (last $given) "JobManagedBy=false") -}}
+{{- fail "config.feature-gates turns JobManagedBy off, without which no Job names its controller: leave it on, or set replaceBuiltin" -}}
 {{- end -}}
 {{- end -}}
 
