@@ -393,7 +393,7 @@ fn make(
                 check_name(decoded.object.meta().name.as_deref(), name_of(current))?;
                 return Ok(decoded);
             }
-            let original = serde_json::from_slice(&text).expect("what was stored can be read");
+            let original = serde_json::from_slice(&text).map_err(Status::internal)?;
             let patched = patch.apply(original, type_of(names)).map_err(patch_failed)?;
             let decoded = kind.decode_value(patched, repeated, validation)?;
             check_name(decoded.object.meta().name.as_deref(), name_of(current))?;
@@ -411,7 +411,7 @@ fn make_of_members(
     patch: &Patch,
 ) -> Option<Box<dyn Object>> {
     let named = object::members(&current.entry.value, kind.replaceable(), patch.members()?)?;
-    let mut original: Value = serde_json::from_slice(&named).expect("what was stored can be read");
+    let mut original: Value = serde_json::from_slice(&named).ok()?;
     if let Some(Value::Object(metadata)) = original.get_mut("metadata") {
         let version = Value::from(current.entry.modified.to_string());
         metadata.insert("resourceVersion".to_owned(), version);
