@@ -41,6 +41,7 @@ use crate::metrics::{Metrics, RequestLabels};
 use crate::request::media::{AnswerFormat, accepted_format};
 use crate::request::target::decode_path;
 use crate::status::Status;
+use crate::wire::UnderWay;
 use crate::stream::Takeover;
 use dispatch::Call;
 use long_running::LongRunning;
@@ -180,6 +181,15 @@ impl ApiServer {
         answer
     }
 }
+        if let Some(under_way) = parts.extensions.get::<UnderWay>() {
+            let under_way = under_way.clone();
+            match parts.extensions.get::<Takeover>() {
+                Some(takeover) if answer.status() == StatusCode::SWITCHING_PROTOCOLS => {
+                    takeover.hold(under_way);
+                }
+                _ => answer = answer.map(|body| body.holding(under_way)),
+            }
+        }
 
 /// An answer, and why it is a refusal, if it is one.
 struct Answered {
