@@ -588,7 +588,11 @@ impl<'r> Call<'r> {
         } else {
             let options = self.write_options("UpdateOptions", Vec::new())?;
             let decoded = kind.decode(body, self.format()?, options.validation)?;
-            (Change::Replace(decoded), options)
+            let may_create = match kind.manners().creates_on_update {
+                true => self.authorize_as(Some(Verb::Create), Some(name)),
+                false => Ok(()),
+            };
+            (Change::Replace { decoded, may_create }, options)
         };
         let which = Which { kind, namespace, name, part };
         let made = self.server.api.update(which, change, options).await?;
@@ -645,7 +649,7 @@ impl<'r> Call<'r> {
     ) -> Result<Response<Body>, Status> {
         let Resource { kind, namespace, .. } = *resource;
         let shape = self.shape_of(kind, Count::One)?;
-        let options = DeleteOptions::read(body, self.format()?, &self.query)?;
+        let options = self.delete_options(body)?;
         let which = Which { kind, namespace, name, part: Part::Whole };
         let deleted = self.server.api.delete(which, &options).await?;
         if deleted.is_gone && !kind.manners().returns_deleted {
@@ -669,7 +673,7 @@ impl<'r> Call<'r> {
         let Resource { kind, namespace, .. } = *resource;
         let shape = self.shape_of(kind, Count::Many)?;
         let list = ListOptions::read(&self.query, kind, false)?;
-        let options = DeleteOptions::read(body, self.format()?, &self.query)?;
+        let options = self.delete_options(body)?;
         let listed = self.server.api.delete_collection(kind, namespace, &list, &options).await?;
         let mut answer = self.show_list(kind, shape, listed);
         answer::add_warnings(&mut answer, delete_warnings(kind, &options));
@@ -687,6 +691,12 @@ impl<'r> Call<'r> {
     }
 
     fn shown(&self, kind: &'static dyn AnyKind, shape: Shape) -> Shown {
+    /// How something is to be deleted. Of what is empty the media type does not matter.
+    fn delete_options(&self, body: &[u8]) -> Result<DeleteOptions, Status> {
+        let format = if body.is_empty() { Format::Json } else { self.format()? };
+        DeleteOptions::read(body, format, &self.query)
+    }
+
         Shown::new(kind, shape.view, self.managed, self.server.api.clock.clone())
     }
 
