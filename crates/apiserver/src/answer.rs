@@ -6,6 +6,7 @@ mod layout;
 mod listed;
 mod recent;
 mod shown;
+mod unread;
 mod watched;
 
 pub use body::{Body, TakenBack};
@@ -15,6 +16,7 @@ pub(crate) use layout::Layout;
 pub(crate) use listed::list_body;
 pub(crate) use recent::RecentLines;
 pub(crate) use shown::{Managed, Shown};
+pub(crate) use unread::Unread;
 pub(crate) use watched::watch_body;
 
 use std::fmt::Write;

@@ -59,6 +59,8 @@ pub(super) struct Call<'r> {
     managed: Managed,
     /// What becomes of fields that there are not, if the request does not say.
     validation: FieldValidation,
+    /// Who asks, for whomever.
+    caller: &'r str,
     identity: &'r Identity,
     query: Query,
     target: Target<'r>,
@@ -70,6 +72,7 @@ impl<'r> Call<'r> {
         server: &'r Inner,
         parts: &'r Parts,
         path: &'r str,
+        caller: &'r str,
         identity: &'r Identity,
     ) -> Result<Self, Status> {
         let query = Query::parse(parts.uri.query().unwrap_or(""));
@@ -100,6 +103,7 @@ impl<'r> Call<'r> {
             takeover,
             managed,
             validation,
+            caller,
             identity,
             query,
             target,
@@ -115,13 +119,14 @@ impl<'r> Call<'r> {
         }
     }
 
-    /// Whom it shares a turn with.
+    /// Whom it shares a turn with: whoever asks, also on behalf of others, or each name that there is not
+    /// would have turns of its own.
     pub(super) fn client(&self) -> Client {
         let address = match self.peer {
             Some(Peer::Remote { address, .. }) => Some(*address),
             Some(Peer::InProcess(_)) | None => None,
         };
-        Client { user: self.identity.user.clone(), address }
+        Client { user: self.caller.to_owned(), address }
     }
 
     /// What the request is counted by.
@@ -463,9 +468,14 @@ impl<'r> Call<'r> {
         let visited = server.api.visited(namespace, name, &self.query, is_exec, consoles);
         let (options, console) = visited?;
         let running = self.long_running()?;
-        let place = server.visits.clone().try_acquire_owned().map_err(|_| {
+        // Each visit has a connection of its own, so they are shared by users.
+        let visitor = Client { address: None, ..self.client() };
+        let place = server.visits.take(visitor).map_err(|_| {
             let most = server.limits.visits;
-            let why = format!("{most} visits to containers are under way, please try again later");
+            let why = format!(
+                "of the {most} visits to containers that can be under way none is left for you, please \
+                 try again later"
+            );
             Status::too_many_requests(why, 1)
         })?;
         let agreed = stream::negotiate(self.headers)?;
@@ -569,7 +579,8 @@ impl<'r> Call<'r> {
         let guard = self.long_running()?;
         let watching = self.server.api.watch(kind, namespace, &options).await?;
         let recent = self.server.recent.clone();
-        let body = answer::watch_body(self.shown(kind, shape), recent, watching, guard);
+        let unread = self.share().unread.as_ref();
+        let body = answer::watch_body(self.shown(kind, shape), recent, watching, unread, guard);
         Ok(answer(StatusCode::OK, JSON, body))
     }
 
@@ -680,6 +691,12 @@ impl<'r> Call<'r> {
         Ok(answer)
     }
 
+    /// How something is to be deleted. Of what is empty the media type does not matter.
+    fn delete_options(&self, body: &[u8]) -> Result<DeleteOptions, Status> {
+        let format = if body.is_empty() { Format::Json } else { self.format()? };
+        DeleteOptions::read(body, format, &self.query)
+    }
+
     /// An object that was written.
     fn show(&self, kind: &'static dyn AnyKind, shape: Shape, made: &Written) -> Response<Body> {
         let code = if made.is_new { StatusCode::CREATED } else { StatusCode::OK };
@@ -691,12 +708,6 @@ impl<'r> Call<'r> {
     }
 
     fn shown(&self, kind: &'static dyn AnyKind, shape: Shape) -> Shown {
-    /// How something is to be deleted. Of what is empty the media type does not matter.
-    fn delete_options(&self, body: &[u8]) -> Result<DeleteOptions, Status> {
-        let format = if body.is_empty() { Format::Json } else { self.format()? };
-        DeleteOptions::read(body, format, &self.query)
-    }
-
         Shown::new(kind, shape.view, self.managed, self.server.api.clock.clone())
     }
 
