@@ -6,6 +6,7 @@ mod layout;
 mod listed;
 mod recent;
 mod shown;
+mod unread;
 mod watched;
 
 pub use body::{Body, TakenBack};
@@ -15,6 +16,7 @@ pub(crate) use layout::Layout;
 pub(crate) use listed::list_body;
 pub(crate) use recent::RecentLines;
 pub(crate) use shown::{Managed, Shown};
+pub(crate) use unread::Unread;
 pub(crate) use watched::watch_body;
 
 use std::fmt::Write;
@@ -57,16 +59,23 @@ pub(crate) fn not_modified() -> Response<Body> {
 
 /// JSON as the client wants it written.
 pub(crate) fn written(code: StatusCode, json: Bytes, shape: Shape) -> Response<Body> {
-    match (shape.format, shape.is_pretty) {
-        (AnswerFormat::Json, false) => answer(code, JSON, Body::from(json)),
-        (AnswerFormat::Json, true) => {
-            let value: serde_json::Value = serde_json::from_slice(&json).expect("it is JSON");
+    if (shape.format, shape.is_pretty) == (AnswerFormat::Json, false) {
+        return answer(code, JSON, Body::from(json));
+    }
+    let value: serde_json::Value = match serde_json::from_slice(&json) {
+        Ok(value) => value,
+        Err(error) => {
+            let why = format!("the answer cannot be laid out: {error}");
+            return status_answer(&Status::internal(why), AnswerFormat::Json);
+        }
+    };
+    match shape.format {
+        AnswerFormat::Json => {
             let mut pretty = serde_json::to_vec_pretty(&value).expect("JSON serialises");
             pretty.push(b'\n');
             answer(code, JSON, Body::from(Bytes::from(pretty)))
         }
-        (AnswerFormat::Yaml, _) => {
-            let value: serde_json::Value = serde_json::from_slice(&json).expect("it is JSON");
+        AnswerFormat::Yaml => {
             let yaml = serde_saphyr::to_string(&value).expect("JSON can be written as YAML");
             answer(code, YAML, Body::from(Bytes::from(yaml)))
         }

@@ -5,7 +5,7 @@
 mod duplicate;
 mod objects;
 
-pub(crate) use objects::{MAX_OBJECTS, check_json, check_node, check_value};
+pub(crate) use objects::{MAX_OBJECTS, MAX_SCALARS, check_json, check_node, check_value};
 
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};

@@ -25,12 +25,11 @@ use http::{HeaderMap, Method, Request, Response, StatusCode};
 use http_body::{Body as _, Frame, SizeHint};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use stint_store::Store;
-use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout};
 
 use crate::access::{Authenticator, Identity, NotAs, Peer, impersonate, is_public};
 use crate::answer::{
-    Body, Managed, RecentLines, add_warnings, compressed, status_answer, takes_gzip,
+    Body, Managed, RecentLines, Unread, add_warnings, compressed, status_answer, takes_gzip,
 };
 use crate::api::{Api, Config};
 use crate::audit::{AuditFile, Record, Stage};
@@ -42,8 +41,9 @@ use crate::request::media::{AnswerFormat, accepted_format};
 use crate::request::target::decode_path;
 use crate::status::Status;
 use crate::stream::Takeover;
+use crate::wire::UnderWay;
 use dispatch::Call;
-use long_running::LongRunning;
+use long_running::{LongRunning, SHARE};
 use places::{Place, Places};
 
 /// A Kubernetes API server on a store. Clones are handles to the same server.
@@ -66,8 +66,8 @@ struct Inner {
     outside: Share,
     /// What the parts of this process share: no client can take it from them.
     inside: Share,
-    /// A place for each visit to a container.
-    visits: Arc<Semaphore>,
+    /// A place for each visit to a container, whoever comes by whatever connection.
+    visits: LongRunning,
 }
 
 /// What some callers share.
@@ -79,14 +79,17 @@ struct Share {
     bodies: Places,
     /// A place for each watch and each log that is followed.
     long_running: LongRunning,
+    /// What ends watches that nobody reads; the parts of this process read theirs.
+    unread: Option<Unread>,
 }
 
 impl Share {
-    fn new(limits: &Limits, long_running: LongRunning) -> Self {
+    fn new(limits: &Limits, long_running: LongRunning, unread: Option<Unread>) -> Self {
         Share {
             requests: Places::new(limits.requests, limits.stall_time),
             bodies: Places::new(limits.bodies, limits.stall_time),
             long_running,
+            unread,
         }
     }
 }
@@ -102,9 +105,13 @@ impl ApiServer {
             consoles: OnceLock::new(),
             limits,
             recent: Arc::new(RecentLines::new()),
-            outside: Share::new(&limits, LongRunning::at_most(limits.long_running)),
-            inside: Share::new(&limits, LongRunning::unlimited()),
-            visits: Arc::new(Semaphore::new(limits.visits)),
+            outside: Share::new(
+                &limits,
+                LongRunning::at_most(limits.long_running, SHARE),
+                Some(Unread::new(limits.unread_time)),
+            ),
+            inside: Share::new(&limits, LongRunning::unlimited(), None),
+            visits: LongRunning::at_most(limits.visits, 1),
         };
         ApiServer { inner: Arc::new(inner) }
     }
@@ -174,6 +181,15 @@ impl ApiServer {
         if parts.method == Method::HEAD {
             *answer.body_mut() = Body::empty();
         }
+        if let Some(under_way) = parts.extensions.get::<UnderWay>() {
+            let under_way = under_way.clone();
+            match parts.extensions.get::<Takeover>() {
+                Some(takeover) if answer.status() == StatusCode::SWITCHING_PROTOCOLS => {
+                    takeover.hold(under_way);
+                }
+                _ => answer = answer.map(|body| body.holding(under_way)),
+            }
+        }
         labels.code = answer.status().as_u16();
         let took = (labels.verb != "watch").then(|| started.elapsed());
         self.inner.metrics.count(labels, took);
@@ -224,10 +240,11 @@ impl Inner {
         if let (Some(record), Some(other)) = (&mut record, &other) {
             record.on_behalf_of(other);
         }
+        let caller = identity.user.clone();
         let identity = other.unwrap_or(identity);
         let path = decode_path(parts.uri.path())
             .ok_or_else(|| Status::bad_request("the path is not valid"))?;
-        let call = Call::new(self, parts, &path, &identity)?;
+        let call = Call::new(self, parts, &path, &caller, &identity)?;
         call.label(labels);
         let allowed = call.authorize();
         if let Some(record) = record {

@@ -325,6 +325,12 @@ impl Status {
         Self::failure(413, Reason::RequestEntityTooLarge, message)
     }
 
+    /// There are more values in the body than it should become in memory.
+    pub fn too_many_scalars(limit: usize) -> Self {
+        let message = format!("Request entity too large: it may hold {limit} values at most");
+        Self::failure(413, Reason::RequestEntityTooLarge, message)
+    }
+
     /// There is more in the body than it should become in memory.
     pub fn too_many_objects(limit: usize) -> Self {
         let message = format!("Request entity too large: it may hold {limit} objects at most");

@@ -119,6 +119,6 @@ async fn there_are_so_many_at_once() {
     for upgrade in ["websocket", "SPDY/3.1"] {
         let visit = "exec?container=c&stdout=1&command=true";
         let (code, said) = refused(&server, Identity::admin(), visit, upgrade).await;
-        assert!(code == 429 && said.contains("0 visits to containers are under way"), "{said}");
+        assert!(code == 429 && said.contains("of the 0 visits to containers"), "{said}");
     }
 }

@@ -26,6 +26,11 @@ pub(crate) const NOT_NEGATIVE: &str = "must be greater than or equal to 0";
 /// What every field is told that an update may not change.
 pub(crate) const IMMUTABLE: &str = "field is immutable";
 
+/// From how many errors on those of single texts are not looked for any more. Whoever tells them
+/// names a thousand; a body can hold some hundred thousand texts, each with several errors that are
+/// longer than it is.
+pub(crate) const MAX_ERRORS: usize = 10_000;
+
 /// Says of one value each thing that is wrong with it.
 pub(crate) fn push_invalid(
     path: &Path<'_>,
@@ -33,6 +38,9 @@ pub(crate) fn push_invalid(
     wrong: Vec<String>,
     errors: &mut Vec<FieldError>,
 ) {
+    if errors.len() >= MAX_ERRORS {
+        return;
+    }
     for detail in wrong {
         errors.push(FieldError::invalid(path, value, detail));
     }

@@ -11,7 +11,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{
 };
 use serde::Serialize;
 
-use super::{IMMUTABLE, items, push_invalid, text, validate_non_negative};
+use super::{IMMUTABLE, MAX_ERRORS, items, push_invalid, text, validate_non_negative};
 use crate::field_error::{FieldError, quote};
 use crate::field_path::Path;
 use crate::identifier;
@@ -275,6 +275,9 @@ fn validate_owner_reference(owner: &OwnerReference, path: &Path<'_>, errors: &mu
 
 fn validate_finalizers(finalizers: &[String], path: &Path<'_>, errors: &mut Vec<FieldError>) {
     for finalizer in finalizers {
+        if errors.len() >= MAX_ERRORS {
+            break;
+        }
         push_invalid(path, finalizer, identifier::qualified_name(finalizer), errors);
     }
     let has = |name: &str| finalizers.iter().any(|finalizer| finalizer == name);
@@ -291,6 +294,9 @@ fn validate_finalizer_domains(
     errors: &mut Vec<FieldError>,
 ) {
     for (i, finalizer) in finalizers.iter().enumerate() {
+        if errors.len() >= MAX_ERRORS {
+            break;
+        }
         validate_kube_finalizer(finalizer, &path.index(i), errors);
     }
 }

@@ -62,27 +62,28 @@ impl Layout {
         before: usize,
         put: impl FnOnce(&mut BytesMut),
     ) {
-        let read = |put: &mut dyn FnMut(&mut BytesMut)| -> Value {
-            let mut json = BytesMut::new();
-            put(&mut json);
-            serde_json::from_slice(&json).expect("it is JSON")
-        };
-        let mut put = Some(put);
-        let mut put = |into: &mut BytesMut| put.take().expect("it is written once")(into);
-        match self {
-            Layout::Json => {
-                if before > 0 {
-                    piece.extend_from_slice(b",");
-                }
-                put(piece);
+        if self == Layout::Json {
+            if before > 0 {
+                piece.extend_from_slice(b",");
             }
+            return put(piece);
+        }
+        let mut json = BytesMut::new();
+        put(&mut json);
+        // What is too deep to be read again is left as it is: JSON is also YAML.
+        let laid_out = |lay_out: &dyn Fn(&Value) -> String| match serde_json::from_slice(&json) {
+            Ok(value) => lay_out(&value),
+            Err(_) => String::from_utf8_lossy(&json).into_owned(),
+        };
+        match self {
+            Layout::Json => unreachable!("it is written as it comes"),
             Layout::Pretty => {
-                let text = pretty(&read(&mut put), "    ");
+                let text = laid_out(&|value| pretty(value, "    "));
                 let comma = if before > 0 { "," } else { "" };
                 piece.extend_from_slice(format!("{comma}\n    {text}").as_bytes());
             }
             Layout::Yaml => {
-                let text = indented(yaml(&read(&mut put)).trim_end(), "  ");
+                let text = laid_out(&|value| indented(yaml(value).trim_end(), "  "));
                 piece.extend_from_slice(format!("\n- {text}").as_bytes());
             }
         }

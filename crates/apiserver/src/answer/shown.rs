@@ -164,7 +164,13 @@ impl Shown {
         let object = if text.is_empty() {
             Value::Null
         } else {
-            serde_json::from_slice(&text).expect("it is JSON")
+            // Nothing but who owns its fields can be too deep to be read again.
+            serde_json::from_slice(&text).unwrap_or_else(|_| {
+                text.clear();
+                let head = Head::Typed(&self.metadata_head);
+                object::put_metadata_without_managed(&mut text, head, stored, revision);
+                serde_json::from_slice(&text).expect("it is JSON")
+            })
         };
         table::row(cells, conditions, object)
     }

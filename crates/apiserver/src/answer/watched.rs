@@ -6,9 +6,10 @@ use bytes::{Bytes, BytesMut};
 use futures_util::stream;
 use stint_store::{Entry, Revision};
 
-use super::body::Body;
+use super::body::{Body, PIECE_BYTES};
 use super::recent::{LineOf, RecentLines};
 use super::shown::Shown;
+use super::unread::Unread;
 use crate::request::media::View;
 use crate::verb::watch::{Event, Watching};
 
@@ -17,32 +18,52 @@ pub(crate) fn watch_body(
     shown: Shown,
     recent: Arc<RecentLines>,
     watching: Watching,
+    unread: Option<&Unread>,
     guard: impl Send + 'static,
 ) -> Body {
-    let state = State { shown, recent, watching, is_first: true, _guard: guard };
-    Body::stream(stream::unfold(state, |mut state| async move {
-        let events = state.watching.next().await?;
-        if let [event] = &events[..] {
-            return Some((state.line(event), state));
+    let events = Vec::new().into_iter();
+    let state = State { shown, recent, watching, events, is_first: true, _guard: guard };
+    let pieces = stream::unfold(state, |mut state| async move {
+        if state.events.as_slice().is_empty() {
+            state.events = state.watching.next().await?.into_iter();
         }
-        let mut lines = BytesMut::new();
-        for event in &events {
-            lines.extend_from_slice(&state.line(event));
-        }
-        Some((lines.freeze(), state))
-    }))
+        Some((state.piece(), state))
+    });
+    match unread {
+        Some(unread) => Body::lent_stream(unread.lend(pieces)),
+        None => Body::stream(pieces),
+    }
 }
 
 struct State<G> {
     shown: Shown,
     recent: Arc<RecentLines>,
     watching: Watching,
+    /// What has happened and was not told yet.
+    events: std::vec::IntoIter<Event>,
     is_first: bool,
     /// Dropped when the watch ends, whoever ends it.
     _guard: G,
 }
 
 impl<G> State<G> {
+    /// Some of what has happened, at least one event: as many as make a piece. Whoever does not read
+    /// keeps one piece in memory, not a whole step of large objects.
+    fn piece(&mut self) -> Bytes {
+        let first = self.events.next().expect("there is an event to tell");
+        let first = self.line(&first);
+        if first.len() >= PIECE_BYTES || self.events.as_slice().is_empty() {
+            return first;
+        }
+        let mut lines = BytesMut::from(&first[..]);
+        while lines.len() < PIECE_BYTES
+            && let Some(event) = self.events.next()
+        {
+            lines.extend_from_slice(&self.line(&event));
+        }
+        lines.freeze()
+    }
+
     fn line(&mut self, event: &Event) -> Bytes {
         let is_first = std::mem::take(&mut self.is_first);
         let shown = &self.shown;

@@ -1,4 +1,4 @@
-//! How many objects a body may hold. Its bytes are limited before; this is about what they
+//! How many objects and other values a body may hold. Its bytes are limited before; this is about what they
 //! become.
 
 use serde_json::Value;
@@ -12,6 +12,12 @@ use crate::status::Status;
 /// larger.
 pub(crate) const MAX_OBJECTS: usize = 100_000;
 
+/// How many values a body may hold that hold no others, texts and numbers. A list of empty texts has
+/// one for every three bytes, and each becomes a text of its own, with an error or two about it. It is
+/// one for every eight bytes of the largest body: an entry of a map, which is what legal objects are
+/// full of, takes at least as many once there are more than a thousand, as none has the name of another.
+pub(crate) const MAX_SCALARS: usize = 3 * 1024 * 1024 / 8;
+
 /// Refuses a JSON text with too many. Of what is no JSON it counts what a reader would come to
 /// before it notices.
 pub(crate) fn check_json(json: &[u8]) -> Result<(), Status> {
@@ -20,7 +26,8 @@ pub(crate) fn check_json(json: &[u8]) -> Result<(), Status> {
         return Ok(());
     }
     let mut bytes = json.iter();
-    let (mut count, mut is_text) = (0, false);
+    // What is not the first of a list or of an object comes after a comma.
+    let (mut count, mut separators, mut is_text) = (0, 0, false);
     while let Some(byte) = bytes.next() {
         match byte {
             b'"' => is_text = !is_text,
@@ -28,10 +35,11 @@ pub(crate) fn check_json(json: &[u8]) -> Result<(), Status> {
                 bytes.next();
             }
             b'{' if !is_text => count += 1,
+            b',' | b'[' if !is_text => separators += 1,
             _ => {}
         }
     }
-    check(count)
+    check(Count { objects: count, scalars: separators })
 }
 
 /// Refuses a tree with too many.
@@ -41,30 +49,60 @@ pub(crate) fn check_node(root: &Node) -> Result<(), Status> {
 
 /// Refuses a value with too many, beside so many that are kept with it.
 pub(crate) fn check_value(value: &Value, kept: usize) -> Result<(), Status> {
-    check(in_value(value) + kept)
+    let Count { objects, scalars } = in_value(value);
+    check(Count { objects: objects + kept, scalars })
 }
 
-fn check(count: usize) -> Result<(), Status> {
-    if count > MAX_OBJECTS { Err(Status::too_many_objects(MAX_OBJECTS)) } else { Ok(()) }
+/// How much there is in a body.
+#[derive(Clone, Copy, Debug, Default)]
+struct Count {
+    objects: usize,
+    scalars: usize,
+}
+
+impl std::ops::Add for Count {
+    type Output = Count;
+
+    fn add(self, other: Count) -> Count {
+        Count { objects: self.objects + other.objects, scalars: self.scalars + other.scalars }
+    }
+}
+
+const OBJECT: Count = Count { objects: 1, scalars: 0 };
+const SCALAR: Count = Count { objects: 0, scalars: 1 };
+
+fn check(count: Count) -> Result<(), Status> {
+    if count.objects > MAX_OBJECTS {
+        return Err(Status::too_many_objects(MAX_OBJECTS));
+    }
+    if count.scalars > MAX_SCALARS { Err(Status::too_many_scalars(MAX_SCALARS)) } else { Ok(()) }
 }
 
 /// Trees are no deeper than their reader lets them be, which makes the recursion safe.
-fn in_node(node: &Node) -> usize {
+fn in_node(node: &Node) -> Count {
     match &node.value {
         NodeValue::Map(entries) => {
-            1 + entries.iter().map(|entry| in_node(&entry.value)).sum::<usize>()
+            entries.iter().fold(OBJECT, |count, entry| count + in_node(&entry.value))
         }
-        NodeValue::List(items) => items.iter().map(in_node).sum(),
-        NodeValue::Null | NodeValue::Bool(_) | NodeValue::Number(_) | NodeValue::String(_) => 0,
+        NodeValue::List(items) => {
+            items.iter().fold(Count::default(), |count, item| count + in_node(item))
+        }
+        NodeValue::Null | NodeValue::Bool(_) | NodeValue::Number(_) | NodeValue::String(_) => {
+            SCALAR
+        }
     }
 }
 
 /// The same for values, whose depth patches limit.
-fn in_value(value: &Value) -> usize {
+fn in_value(value: &Value) -> Count {
     match value {
-        Value::Object(fields) => 1 + fields.values().map(in_value).sum::<usize>(),
-        Value::Array(items) => items.iter().map(in_value).sum(),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 0,
+        Value::Object(fields) => {
+            fields.values().fold(OBJECT, |count, field| count + in_value(field))
+        }
+        Value::Array(items) => {
+            items.iter().fold(Count::default(), |count, item| count + in_value(item))
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => SCALAR,
     }
 }
 
@@ -88,6 +126,30 @@ mod tests {
             let read = stint_api::decode::read_str(&text).into_iter().find_map(|read| read.root);
             assert_eq!(check_node(&read.expect("a root")).is_err(), is_refused, "{count}");
         }
+    }
+
+    #[test]
+    fn texts_and_numbers_are_counted_in_every_form() {
+        for (item, count, is_refused) in [
+            ("\"\"", MAX_SCALARS - 10, false),
+            ("\"\"", MAX_SCALARS + 10, true),
+            ("1", MAX_SCALARS + 10, true),
+        ] {
+            let text = format!(r#"{{"a":[{}]}}"#, vec![item; count].join(","));
+            assert_eq!(check_json(text.as_bytes()).is_err(), is_refused, "{count}");
+            let value = serde_json::from_str(&text).expect("JSON");
+            assert_eq!(check_value(&value, 0).is_err(), is_refused, "{count}");
+        }
+        // As many short keys as the largest body holds.
+        let mut keys = String::new();
+        for n in 0.. {
+            keys.push_str(&format!(r#","{n:x}":"""#));
+            if keys.len() > 3 * 1024 * 1024 - 20 {
+                break;
+            }
+        }
+        let text = format!(r#"{{"data":{{{}}}}}"#, &keys[1..]);
+        assert!(check_json(text.as_bytes()).is_ok());
     }
 
     #[test]

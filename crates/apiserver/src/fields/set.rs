@@ -16,6 +16,11 @@ use thiserror::Error;
 use super::element::{Element, NoElement};
 use super::tree::{Place, Tree, unescaped};
 
+/// How deep a `fieldsV1` may be. The deepest field of the kinds served here is some 20 levels down.
+/// The text is part of an object, of a table and of an event of a watch, each of which is read as
+/// JSON again, and readers of JSON stop at 128.
+pub const MAX_LEVELS: usize = 64;
+
 /// A set of paths. What is in it need not be all that is below.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FieldSet<'a> {
@@ -43,9 +48,9 @@ impl<'a> FieldSet<'a> {
     /// Nothing.
     pub const EMPTY: FieldSet<'static> = FieldSet { entries: Vec::new() };
 
-    /// Reads a `fieldsV1`. The depth of the text is limited by whoever has read it.
+    /// Reads a `fieldsV1`, if it is no deeper than [`MAX_LEVELS`].
     pub fn read(fields_v1: Place<'a>) -> Result<Self, NoFieldSet> {
-        read(fields_v1).map(|(set, _)| set)
+        read(fields_v1, MAX_LEVELS).map(|(set, _)| set)
     }
 
     /// Whether there is nothing in it.
@@ -339,11 +344,12 @@ fn from<'s, 'a>(entries: &'s [Entry<'a>], element: &Element<'_>) -> &'s [Entry<'
     &entries[start + entries[start..end].partition_point(is_before)..]
 }
 
-/// A set, and whether what it hangs from is in the set around it.
-fn read(place: Place<'_>) -> Result<(FieldSet<'_>, bool), NoFieldSet> {
+/// A set of so many levels at most, and whether what it hangs from is in the set around it.
+fn read(place: Place<'_>, levels: usize) -> Result<(FieldSet<'_>, bool), NoFieldSet> {
     if place.text() == "null" {
         return Ok((FieldSet::default(), true));
     }
+    let levels = levels.checked_sub(1).ok_or(NoFieldSet)?;
     if !place.is_object() {
         return Err(NoFieldSet);
     }
@@ -359,7 +365,7 @@ fn read(place: Place<'_>) -> Result<(FieldSet<'_>, bool), NoFieldSet> {
             Err(NoElement::Unknown) => continue,
             Err(NoElement::Malformed) => return Err(NoFieldSet),
         };
-        let (below, is_member) = read(value)?;
+        let (below, is_member) = read(value, levels)?;
         entries.push(Entry { element, is_member, below });
     }
     if !entries.is_sorted_by(|a, b| a.element < b.element) {

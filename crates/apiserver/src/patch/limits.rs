@@ -59,15 +59,15 @@ pub(crate) fn check_depth(value: &Value) -> Result<(), LimitError> {
 
 /// How large a value is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Size {
+pub(crate) struct Size {
     /// Levels of objects and lists: 0 for a scalar, 1 for `[]`.
-    pub(super) depth: usize,
+    pub(crate) depth: usize,
     /// Values, the outermost included.
-    pub(super) count: usize,
+    pub(crate) count: usize,
 }
 
 /// Looks through a value without recursion, as it is what makes recursion safe.
-pub(super) fn measure(value: &Value) -> Size {
+pub(crate) fn measure(value: &Value) -> Size {
     let mut size = Size { depth: 0, count: 0 };
     let mut open = vec![(value, 0)];
     while let Some((value, depth)) = open.pop() {

@@ -13,7 +13,9 @@ use serde_json::{Map, Value};
 use thiserror::Error;
 
 use super::wire::{Reader, Tag, WireError, WireType};
-use crate::decode::MAX_OBJECTS;
+use crate::decode::{MAX_OBJECTS, MAX_SCALARS};
+use crate::fields::set::MAX_LEVELS;
+use crate::patch::limits::measure;
 use crate::schema::{Field, Holds, Message, Type};
 
 /// Bytes that are not what the schema says.
@@ -55,20 +57,31 @@ pub enum DecodeError {
         /// What is wrong with it.
         source: serde_json::Error,
     },
+    /// What should be a set of fields is deeper than any.
+    #[error("proto: field {field} is deeper than {MAX_LEVELS} levels")]
+    TooDeep {
+        /// The field.
+        field: &'static str,
+    },
     /// There are too many.
     #[error("proto: there are more than {MAX_OBJECTS} messages")]
     TooMany,
+    /// There are too many texts, numbers or entries.
+    #[error("proto: there are more than {MAX_SCALARS} values")]
+    TooManyScalars,
 }
 
 /// Reads an object.
 pub fn object(bytes: &[u8], message: Message) -> Result<Value, DecodeError> {
     let mut fields = Map::new();
-    Decoder { messages_left: MAX_OBJECTS }.message(bytes, message, &mut fields)?;
+    let mut decoder = Decoder { messages_left: MAX_OBJECTS, scalars_left: MAX_SCALARS };
+    decoder.message(bytes, message, &mut fields)?;
     Ok(Value::Object(fields))
 }
 
 struct Decoder {
     messages_left: usize,
+    scalars_left: usize,
 }
 
 impl Decoder {
@@ -119,11 +132,18 @@ impl Decoder {
             }
             Holds::List(of, _) => self.item(reader, tag, of, name, list_in(into, name)),
             Holds::Map(of, _) => {
+                self.count_scalar()?;
                 let (key, value) = entry(delimited(reader, tag, name)?, of, name)?;
                 object_in(into, name).insert(key, value);
                 Ok(())
             }
         }
+    }
+
+    /// One more in a list or a map; elsewhere there is one of each name.
+    fn count_scalar(&mut self) -> Result<(), DecodeError> {
+        self.scalars_left = self.scalars_left.checked_sub(1).ok_or(DecodeError::TooManyScalars)?;
+        Ok(())
     }
 
     /// Reads one item of a list, or several numbers in one.
@@ -145,10 +165,14 @@ impl Decoder {
                 let mut packed = Reader::new(delimited(reader, tag, name)?);
                 let tag = Tag { wire_type: WireType::Varint, ..tag };
                 while !packed.is_empty() {
+                    self.count_scalar()?;
                     into.extend(scalar(&mut packed, tag, of, name)?);
                 }
             }
-            _ => into.extend(scalar(reader, tag, of, name)?),
+            _ => {
+                self.count_scalar()?;
+                into.extend(scalar(reader, tag, of, name)?);
+            }
         }
         Ok(())
     }
@@ -319,7 +343,8 @@ fn int_or_string(bytes: &[u8], name: &'static str) -> Result<Value, DecodeError>
     }
 }
 
-/// The `raw` of a message that is JSON. Depth is limited by the reader of JSON.
+/// The `raw` of a message that is JSON. It is read as a text of its own, and is part of others
+/// later: what is read here must not be too deep for whoever reads those.
 fn raw_json(bytes: &[u8], field: &'static str) -> Result<Option<Value>, DecodeError> {
     let mut raw: &[u8] = &[];
     let mut reader = Reader::new(bytes);
@@ -332,7 +357,12 @@ fn raw_json(bytes: &[u8], field: &'static str) -> Result<Option<Value>, DecodeEr
     if raw.is_empty() {
         return Ok(None);
     }
-    serde_json::from_slice(raw).map_err(|source| DecodeError::NoJson { field, source })
+    let value = serde_json::from_slice(raw);
+    let value: Value = value.map_err(|source| DecodeError::NoJson { field, source })?;
+    if measure(&value).depth > MAX_LEVELS {
+        return Err(DecodeError::TooDeep { field });
+    }
+    Ok((!value.is_null()).then_some(value))
 }
 
 #[cfg(test)]

@@ -55,7 +55,8 @@ fn a_star_is_all_there_is() {
     let star = |verb: &str, group: &str, resource: &str| json!({"verb": verb, "group": group, "resource": resource});
     let rows = [
         (Identity::admin(), star("*", "*", "*"), true),
-        (Identity::admin(), star("*", "nowhere", "*"), false),
+        (Identity::admin(), star("*", "nowhere", "*"), true),
+        (Identity::edit(), star("*", "nowhere", "*"), false),
         (Identity::edit(), star("*", "*", "*"), false),
         // A node is not theirs to create.
         (Identity::edit(), star("create", "*", "*"), false),

@@ -59,6 +59,8 @@ pub(super) struct Call<'r> {
     managed: Managed,
     /// What becomes of fields that there are not, if the request does not say.
     validation: FieldValidation,
+    /// Who asks, for whomever.
+    caller: &'r str,
     identity: &'r Identity,
     query: Query,
     target: Target<'r>,
@@ -70,6 +72,7 @@ impl<'r> Call<'r> {
         server: &'r Inner,
         parts: &'r Parts,
         path: &'r str,
+        caller: &'r str,
         identity: &'r Identity,
     ) -> Result<Self, Status> {
         let query = Query::parse(parts.uri.query().unwrap_or(""));
@@ -100,6 +103,7 @@ impl<'r> Call<'r> {
             takeover,
             managed,
             validation,
+            caller,
             identity,
             query,
             target,
@@ -115,13 +119,14 @@ impl<'r> Call<'r> {
         }
     }
 
-    /// Whom it shares a turn with.
+    /// Whom it shares a turn with: whoever asks, also on behalf of others, or each name that there is not
+    /// would have turns of its own.
     pub(super) fn client(&self) -> Client {
         let address = match self.peer {
             Some(Peer::Remote { address, .. }) => Some(*address),
             Some(Peer::InProcess(_)) | None => None,
         };
-        Client { user: self.identity.user.clone(), address }
+        Client { user: self.caller.to_owned(), address }
     }
 
     /// What the request is counted by.
@@ -463,9 +468,14 @@ impl<'r> Call<'r> {
         let visited = server.api.visited(namespace, name, &self.query, is_exec, consoles);
         let (options, console) = visited?;
         let running = self.long_running()?;
-        let place = server.visits.clone().try_acquire_owned().map_err(|_| {
+        // Each visit has a connection of its own, so they are shared by users.
+        let visitor = Client { address: None, ..self.client() };
+        let place = server.visits.take(visitor).map_err(|_| {
             let most = server.limits.visits;
-            let why = format!("{most} visits to containers are under way, please try again later");
+            let why = format!(
+                "of the {most} visits to containers that can be under way none is left for you, please \
+                 try again later"
+            );
             Status::too_many_requests(why, 1)
         })?;
         let agreed = stream::negotiate(self.headers)?;
@@ -569,7 +579,8 @@ impl<'r> Call<'r> {
         let guard = self.long_running()?;
         let watching = self.server.api.watch(kind, namespace, &options).await?;
         let recent = self.server.recent.clone();
-        let body = answer::watch_body(self.shown(kind, shape), recent, watching, guard);
+        let unread = self.share().unread.as_ref();
+        let body = answer::watch_body(self.shown(kind, shape), recent, watching, unread, guard);
         Ok(answer(StatusCode::OK, JSON, body))
     }
 
@@ -588,7 +599,11 @@ impl<'r> Call<'r> {
         } else {
             let options = self.write_options("UpdateOptions", Vec::new())?;
             let decoded = kind.decode(body, self.format()?, options.validation)?;
-            (Change::Replace(decoded), options)
+            let may_create = match kind.manners().creates_on_update {
+                true => self.authorize_as(Some(Verb::Create), Some(name)),
+                false => Ok(()),
+            };
+            (Change::Replace { decoded, may_create }, options)
         };
         let which = Which { kind, namespace, name, part };
         let made = self.server.api.update(which, change, options).await?;
@@ -645,7 +660,7 @@ impl<'r> Call<'r> {
     ) -> Result<Response<Body>, Status> {
         let Resource { kind, namespace, .. } = *resource;
         let shape = self.shape_of(kind, Count::One)?;
-        let options = DeleteOptions::read(body, self.format()?, &self.query)?;
+        let options = self.delete_options(body)?;
         let which = Which { kind, namespace, name, part: Part::Whole };
         let deleted = self.server.api.delete(which, &options).await?;
         if deleted.is_gone && !kind.manners().returns_deleted {
@@ -669,11 +684,17 @@ impl<'r> Call<'r> {
         let Resource { kind, namespace, .. } = *resource;
         let shape = self.shape_of(kind, Count::Many)?;
         let list = ListOptions::read(&self.query, kind, false)?;
-        let options = DeleteOptions::read(body, self.format()?, &self.query)?;
+        let options = self.delete_options(body)?;
         let listed = self.server.api.delete_collection(kind, namespace, &list, &options).await?;
         let mut answer = self.show_list(kind, shape, listed);
         answer::add_warnings(&mut answer, delete_warnings(kind, &options));
         Ok(answer)
+    }
+
+    /// How something is to be deleted. Of what is empty the media type does not matter.
+    fn delete_options(&self, body: &[u8]) -> Result<DeleteOptions, Status> {
+        let format = if body.is_empty() { Format::Json } else { self.format()? };
+        DeleteOptions::read(body, format, &self.query)
     }
 
     /// An object that was written.

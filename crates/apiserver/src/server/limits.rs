@@ -18,7 +18,11 @@ pub struct Limits {
     /// A connection that is alive takes some of an answer every few milliseconds, and brings the
     /// largest body in much less than this.
     pub stall_time: Duration,
-    /// Watches and logs at once. Each costs a few KB and a place in one shared window: ten
+    /// How long a watch may have something to tell that nobody takes before it is ended, also before
+    /// its time is over. A client whose process is stopped for a moment, or whose user reads page
+    /// by page, has more than the few seconds after which it would hold others up.
+    pub unread_time: Duration,
+    /// Watches and logs at once. Each costs a few KB while it is read and a place in one shared window: ten
     /// thousand are some 50 MB. A connection may have as many as are left for all others, so that
     /// with 512 connections each can have 19. Those of this process are not limited.
     pub long_running: usize,
@@ -41,6 +45,7 @@ impl Default for Limits {
             bodies: 200,
             queue_time: Duration::from_secs(15),
             stall_time: Duration::from_secs(5),
+            unread_time: Duration::from_secs(30),
             long_running: 10_000,
             visits: 128,
             visit_idle_time: Duration::from_secs(4 * 60 * 60),

@@ -1,4 +1,4 @@
-//! How many watches and logs go on at once, and how many of them may be one client's. It must not
+//! How many watches and logs go on at once, or visits, and how many of them may be one client's. It must not
 //! know what they tell.
 //!
 //! # Guarantees
@@ -17,7 +17,7 @@ use super::places::Client;
 /// Which part of those that are left one client may have: of ten thousand that is more than a
 /// connection can have under way, and of a thousand as many as a client needs that watches every
 /// kind.
-const SHARE: usize = 32;
+pub(super) const SHARE: usize = 32;
 
 /// The watches and logs of some clients. Clones are handles to the same ones.
 #[derive(Clone, Debug)]
@@ -28,6 +28,8 @@ pub(super) struct LongRunning {
 
 #[derive(Debug)]
 struct State {
+    /// Which part of those that are left one client may have.
+    share: usize,
     left: usize,
     /// How many each client has; none of them is zero.
     taken: HashMap<Client, usize>,
@@ -43,9 +45,9 @@ pub(super) struct Refused {
 }
 
 impl LongRunning {
-    /// At most so many.
-    pub(super) fn at_most(count: usize) -> Self {
-        let state = State { left: count, taken: HashMap::new() };
+    /// At most so many, and for one client no more than such a part of those that are left.
+    pub(super) fn at_most(count: usize, share: usize) -> Self {
+        let state = State { share, left: count, taken: HashMap::new() };
         LongRunning { state: Some(Arc::new(Mutex::new(state))) }
     }
 
@@ -59,7 +61,7 @@ impl LongRunning {
         let Some(shared) = &self.state else { return Ok(Held { taken: None }) };
         let mut state = lock(shared);
         let (left, taken) = (state.left, state.taken.get(&client).copied().unwrap_or(0));
-        if taken * SHARE >= left {
+        if taken * state.share >= left {
             return Err(Refused { left, taken });
         }
         state.left -= 1;
@@ -123,7 +125,7 @@ mod tests {
 
     #[test]
     fn nobody_gets_more_than_a_share_of_what_is_left() {
-        let watches = LongRunning::at_most(330);
+        let watches = LongRunning::at_most(330, SHARE);
         let first = greedy(&watches, 1);
         assert_eq!(first.len(), 10);
         let second = greedy(&watches, 2);
@@ -139,10 +141,18 @@ mod tests {
     }
 
     #[test]
+    fn one_user_can_have_half_of_the_visits() {
+        let visits = LongRunning::at_most(128, 1);
+        let first = greedy(&visits, 1);
+        let second = greedy(&visits, 2);
+        assert_eq!((first.len(), second.len()), (64, 32));
+    }
+
+    #[test]
     fn two_hundred_greedy_connections_leave_some() {
         /// As many as a connection can have.
         const STREAMS: usize = 250;
-        let watches = LongRunning::at_most(10_000);
+        let watches = LongRunning::at_most(10_000, SHARE);
         let some = |port| (0..STREAMS).map_while(move |_| watches.take(client(port)).ok());
         let held: Vec<Vec<Held>> = (0..200).map(|port| some.clone()(port).collect()).collect();
         assert_eq!(held[0].len(), STREAMS);

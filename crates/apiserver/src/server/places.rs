@@ -14,8 +14,8 @@
 //!
 //! # Guarantees
 //!
-//! - Whoever has the fewest places gets the next one: a client that asks for thousands of things
-//!   at once waits for itself, and hardly anybody else does.
+//! - The user with the fewest places gets the next one, and of its connections the one with the fewest: a
+//!   client that asks for thousands of things at once waits for itself, and hardly anybody else does.
 //! - Somebody who does not read what was asked for, or does not send what is to be written, keeps
 //!   nobody waiting for longer than [`Limits::stall_time`](super::Limits::stall_time), and of an
 //!   answer leaves nothing in memory but what was sent already.
@@ -53,6 +53,8 @@ struct State {
     free: usize,
     /// How many places each client has; none of them is zero.
     taken: HashMap<Client, usize>,
+    /// The same of each user, on whatever connections.
+    taken_by_user: HashMap<String, usize>,
     /// Who waits; none of the lines is empty. While anybody does, nothing is free.
     waiting: HashMap<Client, VecDeque<Waiting>>,
     /// What can be taken back: answers that are being read, and bodies that are coming.
@@ -102,7 +104,7 @@ impl Places {
         let mut state = self.state();
         if state.free > 0 {
             state.free -= 1;
-            *state.taken.entry(client.clone()).or_default() += 1;
+            state.count(&client);
             return Ok(self.given(client));
         }
         let (turn, given) = oneshot::channel();
@@ -117,7 +119,7 @@ impl Places {
         let mut state = self.state();
         state.discount(client);
         while let Some((next, turn)) = state.next_turn() {
-            *state.taken.entry(next.clone()).or_default() += 1;
+            state.count(&next);
             let Err(mut place) = turn.send(self.given(next)) else { return };
             // Whoever it was has just left. Its end must not come back here: this is locked.
             place.is_given = false;
@@ -169,6 +171,15 @@ impl State {
         self.last_id
     }
 
+    /// A client has one place more.
+    fn count(&mut self, client: &Client) {
+        *self.taken.entry(client.clone()).or_default() += 1;
+        match self.taken_by_user.get_mut(&client.user) {
+            Some(count) => *count += 1,
+            None => drop(self.taken_by_user.insert(client.user.clone(), 1)),
+        }
+    }
+
     /// A client has one place less.
     fn discount(&mut self, client: &Client) {
         let count = self.taken.get_mut(client).expect("who has a place is counted");
@@ -176,14 +187,20 @@ impl State {
         if *count == 0 {
             self.taken.remove(client);
         }
+        let count = self.taken_by_user.get_mut(&client.user).expect("so is every user");
+        *count -= 1;
+        if *count == 0 {
+            self.taken_by_user.remove(&client.user);
+        }
     }
 
-    /// The first of those who wait of the client with the fewest places; of several such the one
-    /// who has waited longest.
+    /// The first of those who wait of the user with the fewest places, and of that user's clients
+    /// the one with the fewest; of several such the one who has waited longest.
     fn next_turn(&mut self) -> Option<(Client, oneshot::Sender<Place>)> {
         let order = |(client, line): &(&Client, &VecDeque<Waiting>)| {
+            let by_user = self.taken_by_user.get(&client.user).copied().unwrap_or(0);
             let taken = self.taken.get(client).copied().unwrap_or(0);
-            (taken, line.front().map(|first| first.id))
+            (by_user, taken, line.front().map(|first| first.id))
         };
         let client = self.waiting.iter().min_by_key(order)?.0.clone();
         let line = self.waiting.get_mut(&client).expect("it was just there");
@@ -370,6 +387,35 @@ mod tests {
         drop(first);
         assert_eq!(places.state().free, 2);
         assert!(places.state().taken.is_empty() && places.state().waiting.is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_user_with_many_connections_is_one_user() {
+        let places = Places::new(2, LONG);
+        let mut held = Vec::new();
+        for port in [1, 2] {
+            held.push(places.take(client(port), LONG).await.expect("it is free"));
+        }
+        let (turn, mut turns) = tokio::sync::mpsc::unbounded_channel();
+        for (user, port) in [("admin", 3), ("admin", 4), ("view", 5)] {
+            let client = Client { user: user.to_owned(), ..client(port) };
+            let (places, turn) = (places.clone(), turn.clone());
+            tokio::spawn(async move {
+                let _place = places.take(client, LONG).await.expect("a turn");
+                turn.send(user).expect("somebody listens");
+            });
+            tokio::task::yield_now().await;
+        }
+        held.pop();
+        assert_eq!(
+            turns.recv().await,
+            Some("view"),
+            "the other user has a place on another connection"
+        );
+        drop((held, turn));
+        while turns.recv().await.is_some() {}
+        assert_eq!(places.state().free, 2);
+        assert!(places.state().taken_by_user.is_empty());
     }
 
     #[tokio::test(start_paused = true)]

@@ -44,6 +44,7 @@ fn few() -> Limits {
         queue_time: Duration::from_secs(15),
         stall_time: Duration::from_secs(5),
         long_running: 1,
+        unread_time: Duration::from_secs(30),
         request_time: Duration::from_secs(60),
         body_bytes: 100,
         visits: 2,
@@ -260,6 +261,107 @@ async fn a_watch_takes_a_place_of_its_own_until_it_ends() {
     assert_eq!(ask(outside, 2, CONFIG_MAPS).await.status(), 200, "others are not held up");
     drop(watch);
     assert_eq!(ask(outside, 2, &path).await.status(), 200);
+}
+
+#[tokio::test]
+async fn a_watch_makes_no_more_than_a_piece_at_once_and_ends_when_nobody_reads_it() {
+    let inside = server(Limits { body_bytes: 1 << 20, long_running: 32, ..few() });
+    let namespace = r#"{"metadata":{"name":"default"}}"#;
+    assert_eq!(send(&inside, "POST", "/api/v1/namespaces", namespace).await.0, 201);
+    let value = "v".repeat(100_000);
+    for name in 0..8 {
+        let body = format!(r#"{{"metadata":{{"name":"a-{name}"}},"data":{{"v":"{value}"}}}}"#);
+        assert_eq!(send(&inside, "POST", CONFIG_MAPS, &body).await.0, 201);
+    }
+    // Nothing is stored from now on.
+    tokio::time::pause();
+    let (outside, path) = (&inside.server, format!("{CONFIG_MAPS}?watch=true"));
+    let mut watch = ask(outside, 1, &path).await.into_body();
+    for _ in 0..2 {
+        let piece = watch.frame().await.expect("a piece").expect("it is there").into_data();
+        let length = piece.expect("data").len();
+        assert!((100_000..120_000).contains(&length), "one object: {length}");
+    }
+    assert_eq!(ask(outside, 1, &path).await.status(), 429, "it has its share");
+    tokio::time::sleep(few().unread_time + Duration::from_secs(1)).await;
+    // Its place is free again, and what it had to tell is gone.
+    assert_eq!(ask(outside, 1, &path).await.status(), 200);
+    assert!(watch.frame().await.expect("an end").is_err(), "half of a list is none");
+}
+
+#[tokio::test]
+async fn a_delete_without_a_body_has_any_media_type() {
+    let server = with_namespace().await;
+    for name in ["a", "b"] {
+        let body = format!(r#"{{"metadata":{{"name":"{name}"}}}}"#);
+        assert_eq!(send(&server, "POST", CONFIG_MAPS, &body).await.0, 201);
+    }
+    for (path, body, code) in [
+        (format!("{CONFIG_MAPS}/a"), "{}", 415),
+        (format!("{CONFIG_MAPS}/a"), "", 200),
+        (CONFIG_MAPS.to_owned(), "{}", 415),
+        (CONFIG_MAPS.to_owned(), "", 200),
+    ] {
+        let request = Request::delete(&path).header("content-type", "text/plain");
+        let request = request.body(Full::new(Bytes::from(body))).expect("a request");
+        let Ok(answer) = server.clone().call(request).await;
+        assert_eq!(answer.status(), code, "{path} {body}");
+    }
+}
+
+#[tokio::test]
+async fn owners_that_are_given_twice_are_owners_once() {
+    let server = with_namespace().await;
+    let owner =
+        |uid: &str| format!(r#"{{"apiVersion":"v1","kind":"ConfigMap","name":"o","uid":"{uid}"}}"#);
+    let owners = format!("{0},{1},{0},{1}", owner("u-1"), owner("u-2"));
+    let body = format!(r#"{{"metadata":{{"name":"a","ownerReferences":[{owners}]}}}}"#);
+    let one = format!("{CONFIG_MAPS}/a");
+    for (method, path) in [("POST", CONFIG_MAPS), ("PUT", &one), ("PATCH", &one)] {
+        let request = Request::builder().method(method).uri(path);
+        let media_type =
+            if method == "PATCH" { "application/merge-patch+json" } else { "application/json" };
+        let request = request.header("content-type", media_type);
+        let request = request.body(Full::new(Bytes::from(body.clone()))).expect("a request");
+        let Ok(answer) = server.clone().call(request).await;
+        let warning = answer.headers().get("warning").expect(method).to_str().expect("text");
+        assert!(warning.ends_with("duplicate UID(s) observed: u-1, u-2\""), "{method}: {warning}");
+        let made = answer.into_body().collect().await.expect("all of it").to_bytes();
+        let made: Value = serde_json::from_slice(&made).expect("JSON");
+        let owners = made["metadata"]["ownerReferences"].as_array().map(Vec::len);
+        assert_eq!(owners, Some(2), "{method}: {made}");
+    }
+}
+
+#[tokio::test]
+async fn an_update_that_creates_is_for_those_who_may_create() {
+    let server = with_namespace().await;
+    // It may update everything, and create little.
+    let controller = server.server.local(Identity::new("c", crate::access::Role::Controller));
+    let path = "/api/v1/namespaces/default/limitranges/l";
+    let body = r#"{"metadata":{"name":"l"},"spec":{"limits":[{"type":"Container"}]}}"#;
+    let (code, said) = send(&controller, "PUT", path, body).await;
+    assert_eq!(code, 403, "{said}");
+    let message = said["message"].as_str().expect("a message");
+    assert!(message.contains("cannot create resource \"limitranges\""), "{message}");
+    assert_eq!(send(&server, "PUT", path, body).await.0, 201);
+    assert_eq!(send(&controller, "PUT", path, body).await.0, 200);
+}
+
+#[tokio::test]
+async fn of_many_wrong_texts_a_few_thousand_errors_are_made() {
+    let server = with_namespace().await;
+    let finalizers = |count: usize| {
+        let finalizers = vec![r#""""#; count].join(",");
+        format!(r#"{{"metadata":{{"name":"a","finalizers":[{finalizers}]}}}}"#)
+    };
+    let (code, said) = send(&server, "POST", CONFIG_MAPS, &finalizers(300_000)).await;
+    assert_eq!(code, 422);
+    let message = said["message"].as_str().expect("a message");
+    let (_, more) = message.rsplit_once(" and ").expect("more than are told");
+    let more: usize = more.trim_end_matches(" more").parse().expect("a number");
+    assert!((1_000..20_000).contains(&more), "{more}");
+    assert_eq!(send(&server, "POST", CONFIG_MAPS, &finalizers(500_000)).await.0, 413);
 }
 
 #[tokio::test]

@@ -58,6 +58,7 @@ impl Api {
             return Err(Status::bad_request(why));
         }
         metadata::set_namespace(asked.meta_mut(), names, namespace)?;
+        warnings.extend(metadata::drop_repeated_owners(asked.meta_mut()));
         let name = asked.meta().name.clone().filter(|name| !name.is_empty());
         let name = name.or_else(|| asked.meta().generate_name.clone()).unwrap_or_default();
         let _addresses =

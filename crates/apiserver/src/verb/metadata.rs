@@ -1,9 +1,12 @@
 //! What the server does to the metadata of every object, whatever its kind.
 
+use std::collections::HashSet;
+
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference, Time};
 
 use crate::chance;
+use crate::decode::MAX_WARNINGS;
 use crate::kind::Names;
 use crate::status::Status;
 
@@ -69,6 +72,34 @@ pub(super) fn carry_over(new: &mut ObjectMeta, old: &ObjectMeta) {
     new.generation = old.generation;
     new.self_link = None;
     drop_empty(new);
+}
+
+/// Takes owners out that are there already, as Kubernetes does; what the client should know of it.
+pub(super) fn drop_repeated_owners(meta: &mut ObjectMeta) -> Option<String> {
+    let owners = meta.owner_references.as_mut().filter(|owners| owners.len() > 1)?;
+    let mut known = HashSet::new();
+    let is_new: Vec<bool> = owners
+        .iter()
+        .map(|owner| {
+            let OwnerReference { api_version, kind, name, uid, controller, block_owner_deletion } =
+                owner;
+            known.insert((api_version, kind, name, uid, controller, block_owner_deletion))
+        })
+        .collect();
+    let repeated = owners.iter().zip(&is_new).filter(|(_, is_new)| !**is_new);
+    let repeated: Vec<String> =
+        repeated.map(|(owner, _)| owner.uid.clone()).take(MAX_WARNINGS).collect();
+    if repeated.is_empty() {
+        return None;
+    }
+    let mut is_new = is_new.into_iter();
+    owners.retain(|_| is_new.next().expect("there is one for each"));
+    Some(format!(
+        ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in \
+         1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate \
+         UID(s) observed: {}",
+        repeated.join(", ")
+    ))
 }
 
 /// Leaves out what is empty, as Kubernetes does: otherwise a client that sends `{}` for what it

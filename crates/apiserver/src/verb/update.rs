@@ -35,7 +35,12 @@ const ATTEMPTS: usize = 200;
 #[derive(Debug)]
 pub(crate) enum Change {
     /// This.
-    Replace(Decoded<Box<dyn Object>>),
+    Replace {
+        /// What it is to be.
+        decoded: Decoded<Box<dyn Object>>,
+        /// Whether whoever asks may also create it, if it is not there.
+        may_create: Result<(), Status>,
+    },
     /// What the patch makes of it.
     Patch {
         /// The patch.
@@ -100,10 +105,10 @@ impl Api {
         options: WriteOptions,
     ) -> Result<Written, Status> {
         let Which { kind, namespace, name, part } = which;
-        if let Change::Replace(decoded) = &change {
+        if let Change::Replace { decoded, .. } = &change {
             check_name(decoded.object.meta().name.as_deref(), name)?;
         }
-        let is_replacement = matches!(change, Change::Replace(_));
+        let is_replacement = matches!(change, Change::Replace { .. });
         let mut change = Some(change);
         for _ in 0..ATTEMPTS {
             let current = match self.current(kind, namespace, name) {
@@ -111,7 +116,8 @@ impl Api {
                 Err(missing) => {
                     let is_whole = part == Part::Whole && kind.manners().creates_on_update;
                     return match change.take() {
-                        Some(Change::Replace(decoded)) if is_whole => {
+                        Some(Change::Replace { decoded, may_create }) if is_whole => {
+                            may_create?;
                             self.create_named(kind, namespace, decoded, options).await
                         }
                         Some(Change::Apply(patch)) if part == Part::Whole => {
@@ -137,8 +143,10 @@ impl Api {
                     check_name(made.decoded.object.meta().name.as_deref(), name)?;
                     (made.decoded, Owners::Known(made.managed))
                 }
-                Change::Replace(_) | Change::Patch { .. } => {
-                    let made = make(kind, &current, wanted, options.validation)?;
+                Change::Replace { .. } | Change::Patch { .. } => {
+                    let mut made = make(kind, &current, wanted, options.validation)?;
+                    let repeated = metadata::drop_repeated_owners(made.object.meta_mut());
+                    made.warnings.extend(repeated);
                     (made, Owners::By(options.manager.clone()))
                 }
             };
@@ -369,7 +377,7 @@ fn make(
     validation: FieldValidation,
 ) -> Result<Decoded<Box<dyn Object>>, Status> {
     match change {
-        Change::Replace(decoded) => {
+        Change::Replace { decoded, .. } => {
             Ok(Decoded { object: decoded.object.copy(), warnings: decoded.warnings.clone() })
         }
         Change::Patch { patch, repeated, is_about_owners } => {
@@ -393,7 +401,7 @@ fn make(
                 check_name(decoded.object.meta().name.as_deref(), name_of(current))?;
                 return Ok(decoded);
             }
-            let original = serde_json::from_slice(&text).expect("what was stored can be read");
+            let original = serde_json::from_slice(&text).map_err(Status::internal)?;
             let patched = patch.apply(original, type_of(names)).map_err(patch_failed)?;
             let decoded = kind.decode_value(patched, repeated, validation)?;
             check_name(decoded.object.meta().name.as_deref(), name_of(current))?;
@@ -411,7 +419,7 @@ fn make_of_members(
     patch: &Patch,
 ) -> Option<Box<dyn Object>> {
     let named = object::members(&current.entry.value, kind.replaceable(), patch.members()?)?;
-    let mut original: Value = serde_json::from_slice(&named).expect("what was stored can be read");
+    let mut original: Value = serde_json::from_slice(&named).ok()?;
     if let Some(Value::Object(metadata)) = original.get_mut("metadata") {
         let version = Value::from(current.entry.modified.to_string());
         metadata.insert("resourceVersion".to_owned(), version);

@@ -6,8 +6,9 @@
 //!   was asked for until the watch ends.
 //! - An object that a change brings into the selection is ADDED, one that it takes out of it is
 //!   DELETED, with its last selected form.
-//! - A client that reads slowly holds up nobody and costs no memory. It is told that it has
-//!   fallen behind (410), and lists anew.
+//! - A client that reads slowly holds up nobody. It is told that it has fallen behind (410), and lists anew.
+//!   What it has not been told costs the places of its objects in memory, and those versions of them that
+//!   others have replaced since; who does not read at all is ended (`answer/unread.rs`).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,8 +34,7 @@ const LAST_BOOKMARK: Duration = Duration::from_secs(2);
 /// much, so that the watches of one client do not all end at once.
 const MIN_SECONDS: u64 = 1800;
 
-/// How many objects of an initial list are handed out at once: with 3 KB each, a frame of
-/// some 200 KB.
+/// How many objects of an initial list are handed out at once. Their lines are made as they are sent.
 const INITIAL_STEP: usize = 64;
 
 /// What a watcher is told.

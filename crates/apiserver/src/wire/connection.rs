@@ -8,9 +8,13 @@
 //!   gone                   gone                      gone
 //! ```
 //!
+//! Over HTTP/2 whoever has nothing under way for too long is let go, and over either version the one who
+//! has had nothing for longest, when somebody needs the place.
+//!
 //! A stranger is who has not said who they are. What they may ask for is answered at once, so
 //! they have no reason to stay.
 
+use super::activity::Activity;
 use super::{Limits, tls};
 use crate::access::{Acquaintance, Peer};
 use crate::stream::{Afterwards, Takeover};
@@ -28,11 +32,15 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::net::TcpStream;
-use tokio::sync::watch;
-use tokio::time::{sleep, timeout};
+use tokio::sync::{Notify, watch};
+use tokio::time::{Instant, sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 use tower_service::Service;
+
+/// How long a connection without anything under way may take to go when it is told to: a client that
+/// listens does so at once.
+const LEAVING_TIME: std::time::Duration = std::time::Duration::from_secs(1);
 
 type Stream = TokioIo<TlsStream<TcpStream>>;
 
@@ -69,7 +77,7 @@ impl Connections {
         stream: TcpStream,
         address: SocketAddr,
         service: S,
-        acquaintance: Acquaintance,
+        who: Who,
         mut ending: watch::Receiver<bool>,
     ) where
         S: Service<Request<Incoming>, Response = Response<B>> + Clone + Send + 'static,
@@ -98,12 +106,13 @@ impl Connections {
         let attended = Attended {
             service: TowerToHyperService::new(service),
             peer: Peer::Remote { address, certificate: tls::peer(session) },
-            acquaintance: acquaintance.clone(),
+            acquaintance: who.acquaintance.clone(),
+            activity: who.activity.clone(),
             is_heard: is_heard.clone(),
             afterwards: (!is_http2).then(Afterwards::default),
         };
         let afterwards = attended.afterwards.clone();
-        let known = Known { is_heard: &is_heard, acquaintance: &acquaintance };
+        let known = Known { is_heard: &is_heard, who: &who, is_http2 };
         // The handshake has settled the version, so that nothing has to be read to find it out.
         let stream = TokioIo::new(stream);
         let ended = if is_http2 {
@@ -133,6 +142,10 @@ impl Connections {
         // How often its time has run out: first it may finish what it has begun, then it goes.
         let mut reminders = 0;
         let mut is_ending = false;
+        let activity = &known.who.activity;
+        let mut idle_look = pin!(sleep(self.limits.next_request_time));
+        // When it was let go, as long as it has nothing under way.
+        let mut is_dismissed = false;
         loop {
             tokio::select! {
                 ended = connection.as_mut() => return ended,
@@ -140,9 +153,30 @@ impl Connections {
                     reminders += 1;
                     let again = introduction.deadline() + self.limits.first_request_time;
                     introduction.as_mut().reset(again);
-                    if !known.acquaintance.is_made() {
+                    if !known.who.acquaintance.is_made() {
                         connection.as_mut().graceful_shutdown();
                     }
+                }
+                () = idle_look.as_mut(), if known.is_http2 || is_dismissed => {
+                    let now = Instant::now();
+                    let next = match activity.idle_since() {
+                        // It was told, and has had its time.
+                        Some(_) if is_dismissed => return Ok(()),
+                        Some(since) if since + self.limits.next_request_time <= now => {
+                            is_dismissed = true;
+                            connection.as_mut().graceful_shutdown();
+                            now + LEAVING_TIME
+                        }
+                        Some(since) => since + self.limits.next_request_time,
+                        None if is_dismissed => now + LEAVING_TIME,
+                        None => now + self.limits.next_request_time,
+                    };
+                    idle_look.as_mut().reset(next);
+                }
+                () = known.who.dismiss.notified() => {
+                    is_dismissed = true;
+                    connection.as_mut().graceful_shutdown();
+                    idle_look.as_mut().reset(Instant::now() + LEAVING_TIME);
                 }
                 _ = ending.wait_for(|is_ending| *is_ending), if !is_ending => {
                     is_ending = true;
@@ -152,7 +186,7 @@ impl Connections {
             // Whoever has said nothing by now has nothing to lose.
             let is_silent = !known.is_heard.load(Ordering::Relaxed);
             let is_late = reminders > 0 && is_silent;
-            let is_stranger = reminders > 1 && !known.acquaintance.is_made();
+            let is_stranger = reminders > 1 && !known.who.acquaintance.is_made();
             if is_late || is_stranger || (is_ending && is_silent) {
                 return Ok(());
             }
@@ -204,13 +238,25 @@ where
     }
 }
 
+/// What is known of the other end by those who let it in.
+pub(super) struct Who {
+    /// Whether it has said who it is.
+    pub(super) acquaintance: Acquaintance,
+    /// What it has under way.
+    pub(super) activity: Activity,
+    /// Told when somebody else needs the place.
+    pub(super) dismiss: Arc<Notify>,
+}
+
 /// What is known of the other end.
 #[derive(Clone, Copy)]
 struct Known<'c> {
     /// Whether there has been a request.
     is_heard: &'c AtomicBool,
-    /// Whether one has said who is asking.
-    acquaintance: &'c Acquaintance,
+    /// What is known besides.
+    who: &'c Who,
+    /// Whether it may have many requests under way; else hyper looks whether it is idle.
+    is_http2: bool,
 }
 
 /// A service whose requests say where they come from.
@@ -218,6 +264,7 @@ struct Attended<S> {
     service: TowerToHyperService<S>,
     peer: Peer,
     acquaintance: Acquaintance,
+    activity: Activity,
     /// Whether there has been a request.
     is_heard: Arc<AtomicBool>,
     /// What goes on after HTTP, where something can.
@@ -236,6 +283,7 @@ where
         self.is_heard.store(true, Ordering::Relaxed);
         request.extensions_mut().insert(self.peer.clone());
         request.extensions_mut().insert(self.acquaintance.clone());
+        request.extensions_mut().insert(self.activity.begin());
         if let Some(afterwards) = &self.afterwards {
             let upgrade = hyper::upgrade::on(&mut request);
             request.extensions_mut().insert(Takeover::new(upgrade, afterwards.clone()));

@@ -63,7 +63,7 @@ pub struct Limits {
     pub handshake_time: Duration,
     /// From there to the first request, and to a caller who is known.
     pub first_request_time: Duration,
-    /// From one HTTP/1.1 request to the next.
+    /// From one HTTP/1.1 request to the next, and without any request in HTTP/2.
     pub next_request_time: Duration,
     /// Silence before a peer is asked for a sign of life, in HTTP/2.
     pub ping_interval: Duration,

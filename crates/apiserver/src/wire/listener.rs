@@ -1,6 +1,6 @@
 //! Takes connections in, and lets them go at the end. It must not know what is said over them.
 
-use super::connection::Connections;
+use super::connection::{Connections, Who};
 use super::strangers::Strangers;
 use super::{Certificates, Limits, TlsError, tls};
 use hyper::body::{Body, Incoming};
@@ -23,6 +23,9 @@ use tower_service::Service;
 /// How long to wait when the operating system has no room for another connection. It has when
 /// one of ours is closed, which it does not tell.
 const PAUSE_WITHOUT_ROOM: Duration = Duration::from_millis(200);
+
+/// How long to wait for room before somebody else is asked to go: longer than those take who were.
+const LOOK_AGAIN: Duration = Duration::from_secs(2);
 
 /// Where to listen.
 #[derive(Clone, Copy, Debug)]
@@ -156,9 +159,13 @@ impl Listener {
                     let (connections, service) = (connections.clone(), service.clone());
                     let (watched, visit) = (watched.clone(), strangers.arrive());
                     tasks.spawn(async move {
-                        let known = visit.acquaintance.clone();
+                        let who = Who {
+                            acquaintance: visit.acquaintance.clone(),
+                            activity: visit.activity.clone(),
+                            dismiss: visit.dismiss.clone(),
+                        };
                         tokio::select! {
-                            () = connections.attend(stream, address, service, known, watched) => {}
+                            () = connections.attend(stream, address, service, who, watched) => {}
                             () = visit.sent_away() => {
                                 tracing::debug!(%address, "a stranger makes room for another");
                             }
@@ -211,13 +218,19 @@ impl Door {
         if self.newcomer.is_none() {
             self.newcomer = Some(self.accept().await);
         }
-        if self.room.available_permits() == 0
-            && !self.strangers.send_one_away()
-            && !std::mem::replace(&mut self.is_full_told, true)
-        {
-            tracing::warn!("there is no room for more connections; new ones wait");
-        }
-        let permit = self.room.clone().acquire_owned().await.expect("it is never closed");
+        let permit = loop {
+            if self.room.available_permits() == 0
+                && !self.strangers.send_one_away()
+                && !std::mem::replace(&mut self.is_full_told, true)
+            {
+                tracing::warn!("there is no room for more connections; new ones wait");
+            }
+            // Somebody may have nothing under way by then.
+            match timeout(LOOK_AGAIN, self.room.clone().acquire_owned()).await {
+                Ok(permit) => break permit.expect("it is never closed"),
+                Err(_) => continue,
+            }
+        };
         let (stream, address) = self.newcomer.take().expect("somebody came");
         (stream, address, permit)
     }

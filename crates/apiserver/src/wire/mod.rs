@@ -10,6 +10,7 @@
 //! This room moves requests and proves who is at the other end of a connection. It must not
 //! know what requests mean, or what a role may do.
 
+mod activity;
 mod certificates;
 mod connection;
 mod issuer;
@@ -23,6 +24,7 @@ mod strangers;
 mod tls;
 mod tokens;
 
+pub use activity::UnderWay;
 pub use certificates::{Certificates, CertificatesError};
 pub use issuer::IssueError;
 pub use keyed_certificate::{KeyedCertificate, KeyedCertificateError};

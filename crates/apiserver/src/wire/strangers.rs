@@ -1,12 +1,19 @@
-//! Those at the other end of connections who have not said who they are: they are served, but
-//! they keep nobody out. It must not know what is said over connections.
+//! Those at the other end of connections who have not said who they are, or have nothing under way:
+//! they are served, but they keep nobody out. It must not know what is said over connections.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::Notify;
+use std::time::Duration;
 
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use super::activity::Activity;
 use crate::access::Acquaintance;
+
+/// Whoever had something under way this long ago is about to ask for more.
+const IDLE_TIME: Duration = Duration::from_secs(1);
 
 /// The connections by their order of arrival. Clones are the same ones.
 #[derive(Clone, Debug, Default)]
@@ -17,7 +24,15 @@ pub(super) struct Strangers {
 #[derive(Debug, Default)]
 struct Inner {
     arrivals: u64,
-    here: BTreeMap<u64, (Acquaintance, Arc<Notify>)>,
+    here: BTreeMap<u64, Guest>,
+}
+
+#[derive(Debug)]
+struct Guest {
+    acquaintance: Acquaintance,
+    activity: Activity,
+    leave: Arc<Notify>,
+    dismiss: Arc<Notify>,
 }
 
 impl Strangers {
@@ -26,19 +41,35 @@ impl Strangers {
         let mut inner = self.lock();
         let number = inner.arrivals;
         inner.arrivals += 1;
-        let (acquaintance, leave) = (Acquaintance::default(), Arc::new(Notify::new()));
-        inner.here.insert(number, (acquaintance.clone(), leave.clone()));
-        Visit { strangers: self.clone(), number, acquaintance, leave }
+        let (acquaintance, activity) = (Acquaintance::default(), Activity::new());
+        let (leave, dismiss) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+        let guest = Guest {
+            acquaintance: acquaintance.clone(),
+            activity: activity.clone(),
+            leave: leave.clone(),
+            dismiss: dismiss.clone(),
+        };
+        inner.here.insert(number, guest);
+        Visit { strangers: self.clone(), number, acquaintance, activity, dismiss, leave }
     }
 
-    /// Sends the one away who has been a stranger for longest; `false` if there is none.
+    /// Sends the one away who has been a stranger for longest, or else lets the one go who has had
+    /// nothing under way for longest; `false` if there is none.
     pub(super) fn send_one_away(&self) -> bool {
         let mut inner = self.lock();
-        let oldest = inner.here.iter().find(|(_, (acquaintance, _))| !acquaintance.is_made());
-        let oldest = oldest.map(|(number, _)| *number);
-        let found = oldest.and_then(|number| inner.here.remove(&number));
-        if let Some((_, leave)) = &found {
-            leave.notify_one();
+        let oldest = inner.here.iter().find(|(_, guest)| !guest.acquaintance.is_made());
+        if let Some(number) = oldest.map(|(number, _)| *number) {
+            let guest = inner.here.remove(&number).expect("it was just there");
+            guest.leave.notify_one();
+            return true;
+        }
+        let idle = inner.here.iter().filter_map(|(number, guest)| {
+            let since = guest.activity.idle_since()?;
+            (since + IDLE_TIME <= Instant::now()).then_some((since, *number))
+        });
+        let found = idle.min().and_then(|(_, number)| inner.here.remove(&number));
+        if let Some(guest) = &found {
+            guest.dismiss.notify_one();
         }
         found.is_some()
     }
@@ -55,6 +86,9 @@ pub(super) struct Visit {
     strangers: Strangers,
     number: u64,
     pub(super) acquaintance: Acquaintance,
+    pub(super) activity: Activity,
+    /// Told when it is time to go for somebody who has nothing under way.
+    pub(super) dismiss: Arc<Notify>,
     leave: Arc<Notify>,
 }
 

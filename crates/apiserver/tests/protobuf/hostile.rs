@@ -3,12 +3,19 @@
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
+use http::Request;
+use http::header::{ACCEPT, CONTENT_TYPE};
+use http_body_util::{BodyExt, Full};
 use proptest::collection::vec;
 use proptest::prelude::*;
-use stint_apiserver::protobuf::{decode, envelope};
+use stint_apiserver::LocalServer;
+use stint_apiserver::protobuf::{MEDIA_TYPE, decode, envelope};
 use stint_apiserver::schema;
+use tower_service::Service;
 
 use crate::rows;
+use crate::server::{field, server};
 
 /// The largest body there is.
 const BODY_BYTES: usize = 3 << 20;
@@ -106,6 +113,92 @@ fn many_empty_messages_are_refused_before_they_are_large() {
     let spec = decode::object(&[&b"\x12\x80\x80\x08"[..], &containers[..1 << 17]].concat(), pod);
     let spec = spec.expect("it is read");
     assert_eq!(spec["spec"]["containers"].as_array().map(Vec::len), Some(1 << 16));
+}
+
+const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
+
+/// A ConfigMap of this name that says that somebody owns a field so many levels down.
+fn owned_far_down(name: &str, levels: usize) -> (Vec<u8>, String) {
+    let fields = format!("{}{}", r#"{"f:a":"#.repeat(levels - 1) + "{}", "}".repeat(levels - 1));
+    let entry = [
+        field(1, b"somebody"),
+        field(2, b"Update"),
+        field(3, b"v1"),
+        field(6, b"FieldsV1"),
+        field(7, &field(1, fields.as_bytes())),
+    ];
+    let meta = [field(1, name.as_bytes()), field(17, &entry.concat())];
+    let body = [b"k8s\0", &field(2, &field(1, &meta.concat()))[..]].concat();
+    let json = format!(
+        r#"{{"metadata":{{"name":"{name}","managedFields":[{{"manager":"somebody","operation":"Update",
+        "apiVersion":"v1","fieldsType":"FieldsV1","fieldsV1":{fields}}}]}}}}"#
+    );
+    (body, json)
+}
+
+#[tokio::test]
+async fn who_owns_fields_deep_down_can_be_read_in_every_form() {
+    let server = server().await;
+    for levels in [1, 63, 64, 65, 90, 120, 121, 122, 123, 124, 125, 126, 127, 128, 3000] {
+        let (protobuf, json) = owned_far_down(&format!("in-protobuf-{levels}"), levels);
+        let (code, said) = ask(&server, "POST", CONFIG_MAPS, [MEDIA_TYPE, "*/*"], protobuf).await;
+        let expected = if levels > 64 { 400 } else { 201 };
+        assert_eq!(code, expected, "{levels}: {said}");
+        if levels <= 100 {
+            let json = json.replace("in-protobuf", "in-json").into_bytes();
+            let (code, said) =
+                ask(&server, "POST", CONFIG_MAPS, ["application/json", "*/*"], json).await;
+            assert_eq!(code, 201, "{levels}: {said}");
+        }
+    }
+    let one = format!("{CONFIG_MAPS}/in-protobuf-64");
+    let table = "application/json;as=Table;v=v1;g=meta.k8s.io";
+    let patch = "application/merge-patch+json";
+    for path in [CONFIG_MAPS.to_owned(), one.clone()] {
+        for (accept, query) in [
+            ("*/*", ""),
+            ("*/*", "?pretty=true"),
+            ("application/yaml", ""),
+            (table, "?includeObject=Object"),
+        ] {
+            let path = format!("{path}{query}");
+            let (code, said) = ask(&server, "GET", &path, ["", accept], Vec::new()).await;
+            assert_eq!((code, said.contains("error")), (200, false), "{path}: {said}");
+        }
+    }
+    let (_, whole) = ask(&server, "GET", &one, ["", "*/*"], Vec::new()).await;
+    assert_eq!(whole.matches("f:a").count(), 63, "{whole}");
+    for (method, media_type, body) in [
+        ("PATCH", patch, r#"{"data":{"a":"b"}}"#),
+        ("PATCH", patch, r#"{"data":{"c":"d"},"metadata":{"managedFields":null}}"#),
+        ("PUT", "application/json", &whole),
+        ("DELETE", "application/json", ""),
+    ] {
+        let body = body.replace("resourceVersion", "ignored").into_bytes();
+        let (code, said) = ask(&server, method, &one, [media_type, table], body).await;
+        assert_eq!(code, 200, "{method}: {said}");
+    }
+}
+
+/// What comes of a request of a media type, which takes another.
+async fn ask(
+    server: &LocalServer,
+    method: &str,
+    path: &str,
+    [media_type, accept]: [&str; 2],
+    body: Vec<u8>,
+) -> (u16, String) {
+    let request = Request::builder()
+        .method(method)
+        .uri(path)
+        .header(CONTENT_TYPE, media_type)
+        .header(ACCEPT, accept)
+        .body(Full::new(Bytes::from(body)))
+        .expect("a request");
+    let Ok(answer) = server.clone().call(request).await;
+    let code = answer.status().as_u16();
+    let body = answer.into_body().collect().await.expect("all of it").to_bytes();
+    (code, String::from_utf8(body.to_vec()).expect("text"))
 }
 
 /// What is small enough to be read once for each of its bytes.

@@ -158,8 +158,12 @@ async fn what_is_not_what_it_should_be_is_refused() {
 }
 
 /// A field of bytes, or a message.
-fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
-    let mut field = vec![number << 3 | 2];
+pub(crate) fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
+    let tag = u16::from(number) << 3 | 2;
+    let mut field = match u8::try_from(tag) {
+        Ok(tag) if tag < 0x80 => vec![tag],
+        _ => vec![tag as u8 | 0x80, (tag >> 7) as u8],
+    };
     let mut length = bytes.len();
     while length > 0x7f {
         field.push(u8::try_from(length & 0x7f).expect("seven bits") | 0x80);
@@ -175,7 +179,7 @@ fn same_name(object: &Value) -> String {
 }
 
 /// A server with the namespace `default`.
-async fn server() -> LocalServer {
+pub(crate) async fn server() -> LocalServer {
     let store = Store::in_memory(stint_store::Options::default());
     let started = Timestamp::from_second(1_750_000_000).expect("a time");
     let config = Config {

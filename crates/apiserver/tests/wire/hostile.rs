@@ -1,10 +1,12 @@
 //! Clients that are slow, silent, dead, too loud, or no clients at all.
 
-use crate::client::{Client, Offers};
+use crate::client::{Answer, Client, Offers};
 use crate::server::{LONG, PATIENCE, Server};
 use bytes::Bytes;
 use http_body_util::Empty;
+use hyper::client::conn::http2;
 use hyper::{Request, StatusCode};
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use std::time::Duration;
 use stint_apiserver::access::Role;
 use stint_apiserver::wire::Limits;
@@ -135,6 +137,47 @@ async fn strangers_keep_nobody_out() {
     assert_eq!(friend.get("/api").await.expect("an answer").text, "view", "it may stay");
     strangers[0].get("/livez").await.expect_err("it has made room");
     drop(unshaken);
+}
+
+/// Connections of somebody who is known, over HTTP/2, on which nothing is under way any more.
+async fn idle(server: &Server, count: usize) -> Vec<http2::SendRequest<Empty<Bytes>>> {
+    let mut idle = Vec::new();
+    for _ in 0..count {
+        let stream = known(server, Offers::Http2).connect(server.address).await;
+        let stream = TokioIo::new(stream.expect("a connection"));
+        let shaken = http2::handshake(TokioExecutor::new(), stream).await;
+        let (mut sender, connection) = shaken.expect("hands are shaken");
+        tokio::spawn(connection);
+        let request = Request::get("https://localhost/api").body(Empty::new());
+        let answer = sender.send_request(request.expect("a request")).await.expect("an answer");
+        assert_eq!(Answer::read(answer).await.expect("all of it").text, "view");
+        idle.push(sender);
+    }
+    idle
+}
+
+#[tokio::test]
+async fn who_is_known_and_idle_keeps_nobody_out() {
+    const ROOM: usize = 3;
+    let server = Server::start_with(Limits { connections: ROOM, ..patient() }, LONG).await;
+    let idle = idle(&server, ROOM).await;
+    for _ in 0..2 {
+        timeout(PATIENCE, is_well(&server)).await.expect("it makes room");
+    }
+    assert!(!idle[ROOM - 1].is_closed(), "who was idle for the shortest time may stay");
+}
+
+#[tokio::test]
+async fn who_is_known_and_idle_over_http2_leaves_in_time() {
+    let limits = Limits { next_request_time: SHORT, ..patient() };
+    let server = Server::start_with(limits, LONG).await;
+    let mut idle = idle(&server, 1).await;
+    let closed = async {
+        while idle[0].ready().await.is_ok() {
+            tokio::time::sleep(SHORT).await;
+        }
+    };
+    timeout(PATIENCE, closed).await.expect("it is let go");
 }
 
 #[tokio::test]
