@@ -38,6 +38,8 @@ pub(crate) struct Cell {
     pub(super) probes: Vec<(ProbeKind, Probing)>,
     pub(super) is_hook_under_way: bool,
     pub(super) stopping: Option<Stopping>,
+    /// Whether a probe has found that this run has to end.
+    pub(super) is_condemned: bool,
     /// The last run has ended: the next start is another run.
     is_run_over: bool,
 }
@@ -125,6 +127,7 @@ impl Cell {
             probes: Vec::new(),
             is_hook_under_way: false,
             stopping: None,
+            is_condemned: false,
             is_run_over: false,
         }
     }
@@ -224,6 +227,7 @@ impl Cell {
         self.is_ready = false;
         self.is_hook_under_way = false;
         self.stopping = None;
+        self.is_condemned = false;
         self.probes.clear();
         self.state = State::Over;
     }
