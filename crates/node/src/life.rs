@@ -573,6 +573,8 @@ impl Life {
         }
         it.is_hook_under_way = false;
         match answer {
+            // It is not to be found ready on its way out.
+            Ok(()) if it.stopping.is_some() => {}
             Ok(()) => it.judge_start(),
             Err(why) => {
                 it.stop(later(now, grace), now);

@@ -406,3 +406,20 @@ fn what_a_probe_has_stopped_once_is_not_started_again_after_its_next_end() {
     ];
     assert_eq!(lived(spec, &steps).last().expect("there are some"), "8: close");
 }
+
+#[test]
+fn a_pod_that_is_being_ended_is_not_ready_when_its_hook_has_ended() {
+    let mut containers = named(&["a"]);
+    containers[0]["lifecycle"] = json!({"postStart": {"exec": {"command": ["x"]}}});
+    let pod = json!({"spec": {"restartPolicy": "Never", "containers": containers}});
+    let pod: Pod = serde_json::from_value(pod).expect("a Pod");
+    let mut life = Life::new(Plan::of(&pod), BackoffOptions::default(), at(0));
+    life.next(at(0));
+    for happens in
+        [Happens::Prepared, Happens::Started(0), Happens::Deleted(30), Happens::Hooked(0, true)]
+    {
+        life.observe(fact(&happens, &life, at(1)).expect("a fact"), at(1));
+        life.next(at(1));
+    }
+    assert!(!life.cells[0].is_ready && !life.cells[0].is_started);
+}
