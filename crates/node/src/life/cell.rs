@@ -26,6 +26,8 @@ pub(crate) struct Cell {
     pub(crate) state: State,
     /// How its last run ended.
     pub(crate) end: Option<End>,
+    /// How the run before that one ended.
+    pub(crate) end_before: Option<End>,
     /// Whether it had begun when the node ended.
     pub(crate) is_lost: bool,
     pub(crate) is_started: bool,
@@ -118,6 +120,7 @@ impl Cell {
             run: 0,
             state: State::Idle,
             end: None,
+            end_before: None,
             is_lost: false,
             is_started: false,
             was_started: false,
@@ -221,7 +224,7 @@ impl Cell {
 
     /// Its run has ended.
     pub(super) fn finish(&mut self, end: End) {
-        self.end = Some(end);
+        self.end_before = self.end.replace(end);
         self.is_run_over = true;
         self.is_started = false;
         self.is_ready = false;
