@@ -18,7 +18,7 @@ use std::{io, process, thread};
 use tokio::runtime::Runtime;
 use tokio::sync::Notify;
 
-use crate::place::remove_folder;
+use crate::place::{remove_folder, tell_left};
 use crate::signals::Signals;
 
 /// Within which time signals are one.
@@ -140,12 +140,21 @@ impl Shared {
 /// Removes a folder into which somebody may write for a moment yet.
 fn remove(folder: &Path) {
     let begun = Instant::now();
-    while begun.elapsed() < REMOVAL_TIME {
+    let error = loop {
         match remove_folder(folder) {
             Ok(()) => return,
             Err(error) if error.kind() == io::ErrorKind::NotFound && !folder.exists() => return,
+            // Time changes nothing of that.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => break error,
+            Err(error) if begun.elapsed() >= REMOVAL_TIME => break error,
             Err(_) => thread::sleep(REMOVAL_PAUSE),
         }
+    };
+    let folder = folder.to_owned();
+    let telling = thread::spawn(move || tell_left(&folder, &error));
+    let begun = Instant::now();
+    while !telling.is_finished() && begun.elapsed() < DROP_TIME {
+        thread::sleep(REMOVAL_PAUSE);
     }
 }
 
