@@ -7,8 +7,9 @@
 //!   if need be'  # and another comment
 //! ```
 
-use std::fs::File;
+use std::fs::OpenOptions;
 use std::io::{ErrorKind, Read};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 /// The largest file: as large as what a ConfigMap may hold.
@@ -21,11 +22,15 @@ const FILE_BYTES: u64 = 1 << 20;
 /// A sentence that says what is wrong with the file.
 pub(crate) fn read(path: &Path, key: &str) -> Result<Option<String>, String> {
     let said = |error: &std::io::Error| format!("cannot read {}: {error}", path.display());
-    let file = match File::open(path) {
+    // A container could have put anything there: nobody waits for whoever writes into a pipe.
+    let file = match OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(said(&error)),
     };
+    if !file.metadata().map_err(|error| said(&error))?.is_file() {
+        return Err(format!("cannot read {}: it is not a file", path.display()));
+    }
     let mut bytes = Vec::new();
     file.take(FILE_BYTES + 1).read_to_end(&mut bytes).map_err(|error| said(&error))?;
     if bytes.len() as u64 > FILE_BYTES {
@@ -118,6 +123,31 @@ mod tests {
         ] {
             let why = find(text, "B").expect_err(text);
             assert!(why.contains(expected), "{text:?}: {why}");
+        }
+    }
+
+    /// A container may have put anything where the file is to be.
+    #[test]
+    fn only_a_file_is_read_and_nobody_waits_for_it() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let pipe = folder.path().join("pipe");
+        rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RUSR).expect("a pipe");
+        std::fs::write(folder.path().join("file"), "A='1'").expect("written");
+        let (told, answers) = std::sync::mpsc::channel();
+        let at = folder.path().to_owned();
+        std::thread::spawn(move || {
+            for name in ["file", "none", "", "pipe"] {
+                told.send(read(&at.join(name), "A")).expect("somebody waits");
+            }
+        });
+        let next = || {
+            let limit = std::time::Duration::from_secs(10);
+            answers.recv_timeout(limit).expect("it does not wait")
+        };
+        assert_eq!((next(), next()), (Ok(Some("1".to_owned())), Ok(None)));
+        for _ in 0..2 {
+            let why = next().expect_err("it is no file");
+            assert!(why.ends_with("it is not a file"), "{why}");
         }
     }
 }

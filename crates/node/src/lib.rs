@@ -32,6 +32,7 @@ mod options;
 mod path;
 mod process;
 mod registration;
+mod removal;
 mod restart_policy;
 mod runtime;
 mod security;
@@ -59,6 +60,7 @@ pub use process::{
     HELPER_ARGUMENT, HelperCommand, Isolation, Options as ProcessOptions, ProcessRuntime,
     process_helper,
 };
+pub use removal::remove_folder;
 pub use runtime::{
     Beside, Container, ContainerSpec, Ending, ExecOutcome, Exit, Limits, Mount, Runtime,
     RuntimeError, Sandbox, SandboxSpec, Signal, Stdio,

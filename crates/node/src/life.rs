@@ -497,6 +497,7 @@ impl Life {
         let it = &mut self.cells[cell];
         let after = match self.ending.is_some() || self.again_at.is_some() {
             true => After::Nothing,
+            false if it.is_condemned => it.plan.restart.after_probe(end.code),
             false => it.plan.restart.after(end.code),
         };
         let (began, at) = (end.started_at, end.at);
@@ -546,8 +547,10 @@ impl Life {
             (ProbeKind::Readiness, Some(verdict)) => it.is_ready = verdict == Verdict::Succeeded,
             (ProbeKind::Startup | ProbeKind::Liveness, Some(Verdict::Failed)) => {
                 it.stop(later(now, grace), now);
+                it.is_condemned = true;
                 let (name, word) = (&it.plan.name, kind.word().to_lowercase());
-                let message = format!("Container {name} failed {word} probe, will be stopped");
+                let next = if it.plan.restart.is_never() { "stopped" } else { "restarted" };
+                let message = format!("Container {name} failed {word} probe, will be {next}");
                 self.said.push(Wish::Tell(Said { is_warning: false, reason: "Killing", message }));
             }
         }
@@ -570,6 +573,8 @@ impl Life {
         }
         it.is_hook_under_way = false;
         match answer {
+            // It is not to be found ready on its way out.
+            Ok(()) if it.stopping.is_some() => {}
             Ok(()) => it.judge_start(),
             Err(why) => {
                 it.stop(later(now, grace), now);

@@ -68,6 +68,20 @@ impl RestartPolicy {
         };
         if restarts { After::Again } else { After::Nothing }
     }
+
+    /// What follows this exit code if the container was stopped for a probe: it did not find its own
+    /// end, so that even a success is none (`computePodActions` of a kubelet).
+    pub(crate) fn after_probe(&self, code: i32) -> After {
+        match self.after(code) {
+            After::Nothing if !self.is_never() => After::Again,
+            after => after,
+        }
+    }
+
+    /// Whether nothing but a rule starts it again.
+    pub(crate) fn is_never(&self) -> bool {
+        self.otherwise == Otherwise::Never
+    }
 }
 
 impl Rule {

@@ -28,6 +28,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard};
 
 use crate::begun;
+use crate::removal::remove_folder;
 
 /// How many folders are kept: Pods that end while others start, on a machine that starts some thousand in
 /// a second.
@@ -187,7 +188,7 @@ fn is_as_made(spare: &Path, seals: &[(OsString, Seal)]) -> io::Result<bool> {
 
 /// Removes a folder, if there is one.
 pub(crate) fn remove(folder: &Path) {
-    match fs::remove_dir_all(folder) {
+    match remove_folder(folder) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
             tracing::warn!(path = %folder.display(), %error, "cannot remove a Pod's folder");
         }

@@ -241,9 +241,10 @@ impl Reporter {
             ..ContainerState::default()
         };
         let end = cell.end.as_ref().map(ended);
+        let end_before = cell.end_before.as_ref().map(ended);
         let is_over = cell.is_over() || (life.is_over() && end.is_some());
         let (state, last) = match is_over {
-            true => (end.unwrap_or_default(), None),
+            true => (end.unwrap_or_default(), end_before),
             false => (state_of(life, cell), end),
         };
         // An init container that has done its work is ready, as a kubelet has it.
@@ -516,4 +517,47 @@ impl Verdict {
 fn names<'c>(cells: impl Iterator<Item = &'c Cell>) -> String {
     let names: Vec<&str> = cells.map(|cell| cell.plan.name.as_str()).collect();
     format!("[{}]", names.join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::backoff::BackoffOptions;
+    use crate::life::{Fact, Plan};
+
+    /// As by a kubelet, which tells of the two latest runs that there are.
+    #[test]
+    fn the_run_before_the_last_is_told_also_when_that_is_over() {
+        let at = |second: i64| Timestamp::from_second(second).expect("a time");
+        let pod = json!({"spec": {"restartPolicy": "OnFailure", "containers": [{"name": "a"}]}});
+        let pod: Pod = serde_json::from_value(pod).expect("a Pod");
+        let mut life = Life::new(Plan::of(&pod), BackoffOptions::default(), at(0));
+        let mut reporter = Reporter::new(&pod, "fake", Ipv4Addr::LOCALHOST);
+        life.observe(Fact::Prepared, at(0));
+        let code =
+            |state: &Option<ContainerState>| Some(state.as_ref()?.terminated.as_ref()?.exit_code);
+        let mut told = Vec::new();
+        // Each run ends with the number of runs that are left.
+        for (run, code_of_run) in [(0, 2), (1, 1), (2, 0)] {
+            let now = at(1000 * (i64::from(run) + 1));
+            life.next(now);
+            life.observe(Fact::Started { cell: 0, at: now }, now);
+            let end = End {
+                code: code_of_run,
+                signal: None,
+                reason: String::new(),
+                message: None,
+                started_at: Some(now),
+                at: now,
+                run,
+            };
+            life.observe(Fact::Ended { cell: 0, end }, now);
+            let status = reporter.report(&life, &pod, now).container_statuses;
+            let status = status.expect("it has a container").remove(0);
+            told.push((code(&status.state), code(&status.last_state)));
+        }
+        assert_eq!(told, [(None, Some(2)), (None, Some(1)), (Some(0), Some(1))]);
+    }
 }

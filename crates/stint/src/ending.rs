@@ -18,7 +18,7 @@ use std::{io, process, thread};
 use tokio::runtime::Runtime;
 use tokio::sync::Notify;
 
-use crate::place::remove_folder;
+use crate::place::{remove_folder, tell_left};
 use crate::signals::Signals;
 
 /// Within which time signals are one.
@@ -84,7 +84,11 @@ impl Ending {
                 thread::park();
             }
         };
-        drop(lock(&self.shared.runtime).take());
+        // Nobody is to wait for the lock while tasks that cannot be dropped have their time.
+        let runtime = lock(&self.shared.runtime).take();
+        if let Some(runtime) = runtime {
+            runtime.shutdown_timeout(RUNTIME_TIME);
+        }
         done
     }
 
@@ -121,10 +125,12 @@ impl Shared {
         let dropped = self.dropped.wait_timeout_while(is_dropped, DROP_TIME, |is| !*is);
         drop(dropped);
         // The helper loses whom it works for, and ends everything that it has started.
-        if let Some(runtime) = lock(&self.runtime).take() {
+        let runtime = lock(&self.runtime).take();
+        if let Some(runtime) = runtime {
             runtime.shutdown_timeout(RUNTIME_TIME);
         }
-        if let Some(folder) = lock(&self.temporary).take() {
+        let folder = lock(&self.temporary).take();
+        if let Some(folder) = folder {
             remove(&folder);
         }
         process::exit(i32::from(self.code.load(Ordering::SeqCst)))
@@ -134,15 +140,51 @@ impl Shared {
 /// Removes a folder into which somebody may write for a moment yet.
 fn remove(folder: &Path) {
     let begun = Instant::now();
-    while begun.elapsed() < REMOVAL_TIME {
+    let error = loop {
         match remove_folder(folder) {
             Ok(()) => return,
             Err(error) if error.kind() == io::ErrorKind::NotFound && !folder.exists() => return,
+            // Time changes nothing of that.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => break error,
+            Err(error) if begun.elapsed() >= REMOVAL_TIME => break error,
             Err(_) => thread::sleep(REMOVAL_PAUSE),
         }
+    };
+    let folder = folder.to_owned();
+    let telling = thread::spawn(move || tell_left(&folder, &error));
+    let begun = Instant::now();
+    while !telling.is_finished() && begun.elapsed() < DROP_TIME {
+        thread::sleep(REMOVAL_PAUSE);
     }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use super::*;
+
+    /// A disk that does not answer, for example.
+    #[test]
+    fn a_call_that_never_returns_does_not_keep_the_process() {
+        let (told, ended) = channel();
+        thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_multi_thread().build().expect("a runtime");
+            let ending = Ending::new(runtime, 0);
+            let done = ending.block_on(async {
+                tokio::task::spawn_blocking(|| {
+                    loop {
+                        thread::park();
+                    }
+                });
+                7
+            });
+            told.send(done).expect("somebody waits");
+        });
+        assert_eq!(ended.recv_timeout(5 * RUNTIME_TIME), Ok(7));
+    }
 }

@@ -174,7 +174,7 @@ pub(crate) fn remove_folder(path: &Path) -> io::Result<()> {
     let remove_some = || {
         while let Some(folder) = of_pods.get(next.fetch_add(1, Ordering::Relaxed)) {
             // What is left is met again below.
-            let _ = fs::remove_dir_all(folder);
+            let _ = stint_node::remove_folder(folder);
         }
     };
     thread::scope(|scope| {
@@ -184,7 +184,14 @@ pub(crate) fn remove_folder(path: &Path) -> io::Result<()> {
         }
         remove_some();
     });
-    fs::remove_dir_all(path)
+    stint_node::remove_folder(path)
+}
+
+/// Says that something is left of a folder that was to be removed. If that fails there is nowhere
+/// left to say so.
+pub(crate) fn tell_left(folder: &Path, error: &io::Error) {
+    let text = format!("note: {} cannot be removed, and stays: {error}\n", folder.display());
+    let _ = io::stderr().lock().write_all(text.as_bytes());
 }
 
 #[cfg(test)]

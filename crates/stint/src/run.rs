@@ -608,17 +608,28 @@ impl Run {
         let shown: Vec<(usize, Failure)> = jobs
             .flat_map(|(number, job)| shown(job).map(move |failure| (number, failure.clone())))
             .collect();
+        let shown = || {
+            shown
+                .iter()
+                .take(MAX_TAILS)
+                .map(|(number, failure)| ((*number, failure.pod.clone()), failure))
+        };
+        // A container that is run again and fails again has written something else.
+        let is_known = |key: &(usize, String), failure: &Failure| {
+            self.tails.get(key).is_some_and(|(known, _)| known == failure)
+        };
+        let unread = shown().filter(|(key, failure)| !is_known(key, failure));
+        // What is known stays where it is until all is read: a signal may cut that short.
+        let mut read = HashMap::new();
+        for (key, failure) in unread.take(MAX_TAILS_AT_ONCE) {
+            let lines = self.calls.tail(failure).await;
+            read.insert(key, (failure.clone(), lines));
+        }
         let mut before = std::mem::take(&mut self.tails);
-        let mut reads_left = MAX_TAILS_AT_ONCE;
-        for (number, failure) in shown.into_iter().take(MAX_TAILS) {
-            let key = (number, failure.pod.clone());
-            // A container that is run again and fails again has written something else.
-            if let Some(tail) = before.remove(&key).filter(|(known, _)| *known == failure) {
+        for (key, failure) in shown() {
+            let known = before.remove(&key).filter(|(known, _)| known == failure);
+            if let Some(tail) = read.remove(&key).or(known) {
                 self.tails.insert(key, tail);
-            } else if reads_left > 0 {
-                reads_left -= 1;
-                let lines = self.calls.tail(&failure).await;
-                self.tails.insert(key, (failure, lines));
             }
         }
     }

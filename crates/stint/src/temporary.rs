@@ -10,7 +10,7 @@ use rustix::process::geteuid;
 use stint_store::{FileLock, LockError};
 use tempfile::TempDir;
 
-use crate::place::{Holder, LOCK, PlaceError, hold_folder, remove_folder};
+use crate::place::{Holder, LOCK, PlaceError, hold_folder, remove_folder, tell_left};
 
 /// How every one is called at first; the rest nobody can guess.
 const PREFIX: &str = "stint-";
@@ -65,8 +65,10 @@ impl Temporary {
 
     /// Removes it with all that is in it.
     pub(crate) fn remove(self) {
-        // Nobody can do more about what cannot be removed.
-        let _ = remove_folder(&self.folder.keep());
+        let folder = self.folder.keep();
+        if let Err(error) = remove_folder(&folder) {
+            tell_left(&folder, &error);
+        }
     }
 }
 

@@ -26,6 +26,8 @@ pub(crate) struct Cell {
     pub(crate) state: State,
     /// How its last run ended.
     pub(crate) end: Option<End>,
+    /// How the run before that one ended.
+    pub(crate) end_before: Option<End>,
     /// Whether it had begun when the node ended.
     pub(crate) is_lost: bool,
     pub(crate) is_started: bool,
@@ -38,6 +40,8 @@ pub(crate) struct Cell {
     pub(super) probes: Vec<(ProbeKind, Probing)>,
     pub(super) is_hook_under_way: bool,
     pub(super) stopping: Option<Stopping>,
+    /// Whether a probe has found that this run has to end.
+    pub(super) is_condemned: bool,
     /// The last run has ended: the next start is another run.
     is_run_over: bool,
 }
@@ -116,6 +120,7 @@ impl Cell {
             run: 0,
             state: State::Idle,
             end: None,
+            end_before: None,
             is_lost: false,
             is_started: false,
             was_started: false,
@@ -125,6 +130,7 @@ impl Cell {
             probes: Vec::new(),
             is_hook_under_way: false,
             stopping: None,
+            is_condemned: false,
             is_run_over: false,
         }
     }
@@ -218,12 +224,13 @@ impl Cell {
 
     /// Its run has ended.
     pub(super) fn finish(&mut self, end: End) {
-        self.end = Some(end);
+        self.end_before = self.end.replace(end);
         self.is_run_over = true;
         self.is_started = false;
         self.is_ready = false;
         self.is_hook_under_way = false;
         self.stopping = None;
+        self.is_condemned = false;
         self.probes.clear();
         self.state = State::Over;
     }

@@ -360,3 +360,66 @@ fn one_end_may_start_all_containers_again_from_the_first() {
         ]
     );
 }
+
+/// Its exit code says nothing then: it was not the container that found an end.
+#[test]
+fn a_container_that_a_probe_has_stopped_runs_again_unless_it_never_does() {
+    use Happens::*;
+    // The Pod's policy, the container's own, and whether it runs again after it exited with 0.
+    let rows = [
+        ("OnFailure", None, true),
+        ("Always", None, true),
+        ("Never", None, false),
+        ("Never", Some("OnFailure"), true),
+        ("OnFailure", Some("Never"), false),
+    ];
+    for (of_pod, own, runs_again) in rows {
+        for kind in [ProbeKind::Liveness, ProbeKind::Startup] {
+            let mut containers = named(&["a"]);
+            let field = format!("{}Probe", kind.word().to_lowercase());
+            containers[0][field] = json!({"exec": {"command": ["x"]}, "failureThreshold": 1});
+            containers[0]["restartPolicy"] = json!(own);
+            let spec = json!({"restartPolicy": of_pod, "containers": containers});
+            let steps = [(0, Prepared), (0, Started(0)), (5, Probed(0, kind, false))];
+            let steps = steps.into_iter().chain([(6, Ended(0, 0)), (7, Nothing)]);
+            let steps: Vec<_> = steps.collect();
+            let after = if runs_again { "6: start 0" } else { "6: close" };
+            let lived = lived(spec, &steps);
+            assert_eq!(lived.last().expect("some"), after, "{of_pod} {own:?} {kind:?}");
+        }
+    }
+}
+
+#[test]
+fn what_a_probe_has_stopped_once_is_not_started_again_after_its_next_end() {
+    use Happens::*;
+    let mut containers = named(&["a"]);
+    containers[0]["livenessProbe"] = json!({"exec": {"command": ["x"]}, "failureThreshold": 1});
+    let spec = json!({"restartPolicy": "OnFailure", "containers": containers});
+    let steps = [
+        (0, Prepared),
+        (0, Started(0)),
+        (5, Probed(0, ProbeKind::Liveness, false)),
+        (6, Ended(0, 0)),
+        (7, Started(0)),
+        (8, Ended(0, 0)),
+    ];
+    assert_eq!(lived(spec, &steps).last().expect("there are some"), "8: close");
+}
+
+#[test]
+fn a_pod_that_is_being_ended_is_not_ready_when_its_hook_has_ended() {
+    let mut containers = named(&["a"]);
+    containers[0]["lifecycle"] = json!({"postStart": {"exec": {"command": ["x"]}}});
+    let pod = json!({"spec": {"restartPolicy": "Never", "containers": containers}});
+    let pod: Pod = serde_json::from_value(pod).expect("a Pod");
+    let mut life = Life::new(Plan::of(&pod), BackoffOptions::default(), at(0));
+    life.next(at(0));
+    for happens in
+        [Happens::Prepared, Happens::Started(0), Happens::Deleted(30), Happens::Hooked(0, true)]
+    {
+        life.observe(fact(&happens, &life, at(1)).expect("a fact"), at(1));
+        life.next(at(1));
+    }
+    assert!(!life.cells[0].is_ready && !life.cells[0].is_started);
+}

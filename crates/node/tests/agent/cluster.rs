@@ -218,11 +218,19 @@ impl Cluster {
 
     /// The reasons of the events of a Pod.
     pub(crate) async fn reasons(&self, name: &str) -> Vec<String> {
+        self.events(name).await.into_iter().map(|event| event.reason.unwrap_or_default()).collect()
+    }
+
+    /// What is said in the Events of a Pod.
+    pub(crate) async fn messages(&self, name: &str) -> Vec<String> {
+        self.events(name).await.into_iter().map(|event| event.message.unwrap_or_default()).collect()
+    }
+
+    async fn events(&self, name: &str) -> Vec<Event> {
         let events: Api<Event> = Api::namespaced(self.admin.clone(), NAMESPACE);
         let all = events.list(&ListParams::default()).await.expect("Events can be listed");
-        let of_pod =
-            all.items.into_iter().filter(|it| it.involved_object.name.as_deref() == Some(name));
-        of_pod.map(|event| event.reason.unwrap_or_default()).collect()
+        let is_of_pod = |it: &Event| it.involved_object.name.as_deref() == Some(name);
+        all.items.into_iter().filter(is_of_pod).collect()
     }
 }
 

@@ -1,5 +1,5 @@
 //! A runtime whose containers do what their command says: `sleep 5 exit 1`, `forever`,
-//! `stubborn`, `say hello exit 0`, `sleep 3 vanish`.
+//! `polite`, `stubborn`, `say hello exit 0`, `sleep 3 vanish`.
 
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -182,6 +182,7 @@ async fn live(
     mut inbox: mpsc::UnboundedReceiver<Signal>,
     exited: watch::Sender<Option<Exit>>,
 ) {
+    let is_polite = spec.command.iter().any(|word| word == "polite");
     let is_stubborn = spec.command.iter().any(|word| word == "stubborn");
     let mut stdout = std::fs::File::from(output.stdout);
     let act = async {
@@ -206,6 +207,7 @@ async fn live(
         loop {
             match inbox.recv().await {
                 Some(Signal::Kill) | None => return Ending::Signal(9),
+                Some(Signal::Terminate) if is_polite => return Ending::Code(0),
                 Some(Signal::Terminate) if !is_stubborn => return Ending::Signal(15),
                 Some(_) => {}
             }

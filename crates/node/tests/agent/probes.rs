@@ -27,6 +27,28 @@ async fn a_container_that_is_not_alive_is_started_again() {
     assert!(reasons.contains(&"Unhealthy".to_owned()) && reasons.contains(&"Killing".to_owned()));
 }
 
+/// One that is asked to end may do so with the code of a success.
+#[tokio::test(start_paused = true)]
+async fn a_container_that_hangs_and_ends_well_when_asked_has_not_succeeded() {
+    let cluster = Cluster::new().await;
+    let _node = cluster.start();
+    let mut container = main("polite");
+    container["livenessProbe"] = json!({"exec": {"command": ["bad"]}, "failureThreshold": 1});
+    let spec = |policy: &str| json!({"restartPolicy": policy, "containers": [container]});
+    cluster.create("p", spec("OnFailure")).await;
+    let pod = cluster.wait("p", "runs again", |pod| {
+        phase(pod) == "Running" && status_of(pod, "main").restart_count == 1
+    });
+    let last = status_of(&pod.await, "main").last_state.clone().expect("it has ended before");
+    assert_eq!(last.terminated.expect("it ended").exit_code, 0);
+    let told = cluster.messages("p").await;
+    assert!(told.contains(&"Container main failed liveness probe, will be restarted".to_owned()));
+    cluster.create("q", spec("Never")).await;
+    cluster.wait_phase("q", "Succeeded").await;
+    let told = cluster.messages("q").await;
+    assert!(told.contains(&"Container main failed liveness probe, will be stopped".to_owned()));
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_pod_is_ready_when_its_probe_says_so() {
     let cluster = Cluster::new().await;

@@ -1,14 +1,17 @@
 //! The logs of a Job as they grow, also of Pods that come later, until the Job has ended and all
 //! is said.
+//!
+//! The logs of the last two runs of a container are kept. One that is started again soon may have had a
+//! run that was never seen: so with each run the one before is read, if it was not followed.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use k8s_openapi::api::batch::v1::Job;
 use tokio::sync::mpsc::{Sender, channel};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{Semaphore, oneshot, watch};
 use tokio::task::JoinSet;
 
 use super::past::{broken, has_not_begun, no_pod, refusal, tell_waiting};
@@ -71,14 +74,14 @@ pub(crate) async fn follow(
         follower.tell_wait(job, pods).await;
     }
     for pod in pods {
-        follower.observe(pod, part).await;
+        follower.observe(pod, part, Since::Start).await;
     }
     // Of those who begin from now on everything is new.
     let whole = Part { tail_lines: None, since_seconds: None, ..part };
     follower.until_the_end(job, whole).await?;
     // The end may be known before the last Pods are.
     for pod in pods_of(calls, job).await? {
-        follower.observe(&pod, whole).await;
+        follower.observe(&pod, whole, Since::Later).await;
     }
     while follower.streams.join_next().await.is_some() {}
     Ok(())
@@ -103,10 +106,34 @@ struct Follower {
 
 #[derive(Default)]
 struct BegunPod {
-    /// Containers, with the number of their run.
-    runs: HashSet<(String, u32)>,
+    /// Containers that have begun.
+    containers: HashMap<String, Begun>,
     /// Whether it has ended, for those who read what it has printed.
     is_over: Arc<AtomicBool>,
+}
+
+#[derive(Default)]
+struct Begun {
+    /// The number of the first run that is not followed yet.
+    next_run: u32,
+    /// Tells when what was followed of it is read.
+    before: Option<oneshot::Receiver<()>>,
+}
+
+/// Since when a Pod is known: of those that were there at the start only the newest runs are followed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Since {
+    Start,
+    Later,
+}
+
+/// A run of a container, and what is read before it.
+struct Turn {
+    run: u32,
+    /// Whether the run before it was not followed.
+    is_missed: bool,
+    before: Option<oneshot::Receiver<()>>,
+    read: oneshot::Sender<()>,
 }
 
 impl Follower {
@@ -127,7 +154,7 @@ impl Follower {
             match seen {
                 Seen::Pod(pod, _) if !pod.is_of(&self.uid) => {}
                 Seen::Pod(pod, true) => self.forget(&pod),
-                Seen::Pod(pod, false) => self.observe(&pod, part).await,
+                Seen::Pod(pod, false) => self.observe(&pod, part, Since::Later).await,
                 Seen::Job(job, is_gone) => {
                     // Another of the same name is there only when this one has gone.
                     let is_other = job.metadata.uid.as_ref() != Some(&self.uid);
@@ -178,7 +205,7 @@ impl Follower {
     }
 
     /// A Pod was seen: what it says is followed from its beginning.
-    async fn observe(&mut self, pod: &PodSight, part: Part) {
+    async fn observe(&mut self, pod: &PodSight, part: Part, since: Since) {
         if !self.wanted.has(pod) {
             return;
         }
@@ -186,10 +213,16 @@ impl Follower {
         for (container, run) in self.wanted.containers(pod) {
             let begun = self.begun.entry(pod.uid().to_owned()).or_default();
             begun.is_over.store(!pod.is_under_way(), Ordering::Relaxed);
-            if !begun.runs.insert((container.to_owned(), run)) {
+            let is_over = begun.is_over.clone();
+            let of_container = begun.containers.entry(container.to_owned()).or_default();
+            if of_container.next_run > run {
                 continue;
             }
-            let is_over = begun.is_over.clone();
+            let is_missed = since == Since::Later && of_container.next_run < run;
+            of_container.next_run = run + 1;
+            let (read, after) = oneshot::channel();
+            let before = of_container.before.replace(after);
+            let turn = Turn { run, is_missed, before, read };
             if self.streams.len() >= MAX_FOLLOWED && !self.has_told_room {
                 self.has_told_room = true;
                 let text = format!(
@@ -200,7 +233,7 @@ impl Follower {
             }
             // Those that are over leave room for what they kept.
             while self.streams.try_join_next().is_some() {}
-            self.begin(pod.clone(), container.to_owned(), part, is_over);
+            self.begin(pod.clone(), container.to_owned(), part, turn, is_over);
         }
     }
 
@@ -210,7 +243,14 @@ impl Follower {
         self.begun.remove(pod.uid());
     }
 
-    fn begin(&mut self, pod: PodSight, container: String, part: Part, is_over: Arc<AtomicBool>) {
+    fn begin(
+        &mut self,
+        pod: PodSight,
+        container: String,
+        part: Part,
+        turn: Turn,
+        is_over: Arc<AtomicBool>,
+    ) {
         let (room, said) = (self.room.clone(), self.said.clone());
         let client = self.calls.client().clone();
         let prefix = match self.has_prefix {
@@ -219,13 +259,35 @@ impl Follower {
         };
         let patience = Patience { is_full: self.is_full.clone(), is_over };
         self.streams.spawn(async move {
+            let Turn { run, is_missed, before, read } = turn;
+            let place = room.acquire().await;
+            // Both are open before either is read: with every new run an old one goes that nobody
+            // has opened.
+            let log = open(&client, &pod, &container, Part { run: Some(run), ..part }).await;
+            let missed = match run.checked_sub(1).filter(|_| is_missed) {
+                // Whoever does not know the number of a run knows the one before.
+                Some(run) => {
+                    let part = Part { run: Some(run), is_previous: true, follows: false, ..part };
+                    open(&client, &pod, &container, part).await.ok()
+                }
+                None => None,
+            };
+            // Those before may need the place to get there.
+            drop(place);
+            if let Some(before) = before {
+                let _ = before.await;
+            }
             let _place = room.acquire().await;
-            let ended = match open(&client, &pod, &container, part).await {
+            if let Some(missed) = missed {
+                let _ = pump(missed, &prefix, &said, patience.clone()).await;
+            }
+            let ended = match log {
                 Ok(log) => {
                     pump(log, &prefix, &said, patience).await.map_err(|error| error.to_string())
                 }
                 Err(error) => Err(refusal(&error)),
             };
+            let _ = read.send(());
             if let Err(why) = ended {
                 say(&said, broken(&pod, &container, &why)).await;
             }

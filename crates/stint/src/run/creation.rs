@@ -84,6 +84,17 @@ impl CreationError {
 /// `--only-indexes` has left them out.
 const LEFT_OUT: &str = "stint.dev/left-out-indexes";
 
+/// The annotation of a Job that says which of its indexes counted as completed when it was made. Its
+/// status says so a moment later: whoever finds that it does not writes it there.
+const COMPLETED: &str = "stint.dev/completed-indexes";
+
+/// What the name of a ConfigMap ends with that says what a Job came to which is removed to be made
+/// anew. It is there for that moment: between the two nothing else knows it.
+const RECORD_SUFFIX: &str = ".completed.stint.dev";
+
+/// The key of the Job in it.
+const RECORD_KEY: &str = "job";
+
 /// Which indexes of the Jobs run.
 #[derive(Clone, Debug)]
 pub(crate) enum Wanted {
@@ -250,20 +261,32 @@ pub(crate) async fn make_job(
     wanted: &Wanted,
 ) -> Result<Made, CreationError> {
     let draft = Draft::new(calls, written, wanted);
-    let old = draft.find().await?;
-    let Preset { done, left_out } = draft.preset(old.as_ref())?;
+    let old = match draft.find().await? {
+        Some(old) => Some(draft.complete(old).await?),
+        None => None,
+    };
+    // An earlier run was stopped between the removal of the old one and the making of the new.
+    let record = if old.is_none() { draft.record().await? } else { None };
+    let Preset { done, left_out } = draft.preset(old.as_ref().or(record.as_ref()))?;
     let mut note = None;
     if let Some(old) = old {
         if !is_going(&old) && !is_over(&old) {
+            draft.forget_record().await?;
             return draft.go_on(old).await;
         }
         if let Some(note) = draft.has_nothing_to_do(&old) {
             return draft.again(old, IndexSet::new(), note).await;
         }
         note = draft.note_of_all(&old);
+        if !done.is_empty() {
+            draft.keep_record(&old).await?;
+        }
         draft.clear_away(&old).await?;
     }
     let made = draft.create(&done, &left_out).await?;
+    if !done.is_empty() || record.is_some() {
+        draft.forget_record().await?;
+    }
     let earlier = without(&done, &left_out, completions(&written.object));
     Ok(Made { job: typed(made), preset: done, earlier, note, earlier_pods: Vec::new() })
 }
@@ -281,6 +304,7 @@ struct Draft<'a> {
     calls: &'a Calls,
     written: &'a Written<Job>,
     wanted: &'a Wanted,
+    namespace: &'a str,
     /// Where Jobs of its namespace are.
     folder: String,
 }
@@ -290,7 +314,7 @@ impl<'a> Draft<'a> {
         let namespace = written.object.metadata.namespace.as_deref();
         let namespace = namespace.filter(|name| !name.is_empty()).unwrap_or("default");
         let folder = format!("/apis/batch/v1/namespaces/{namespace}/jobs");
-        Draft { calls, written, wanted, folder }
+        Draft { calls, written, wanted, namespace, folder }
     }
 
     /// Its name; one that has none is given one, and is never found again.
@@ -318,6 +342,74 @@ impl<'a> Draft<'a> {
             Some(_) => self.calls.get(&self.path()).await.map_err(|source| self.refused(source)),
             None => Ok(None),
         }
+    }
+
+    /// The same, with what counted as completed when it was made in its status. A run that was
+    /// stopped may not have written it there.
+    async fn complete(&self, old: Value) -> Result<Value, CreationError> {
+        let limit = completions(&self.written.object);
+        let read = |text: &Value| IndexSet::parse_lenient(text.as_str().unwrap_or(""), limit);
+        let preset = read(&old["metadata"]["annotations"][COMPLETED]);
+        let completed = read(&old["status"]["completedIndexes"]);
+        if is_over(&old) || without(&preset, &completed, limit).is_empty() {
+            return Ok(old);
+        }
+        let mut done = completed;
+        done.union(&preset);
+        let name = old["metadata"]["name"].as_str().unwrap_or_default();
+        self.set_completed(name, &done).await
+    }
+
+    async fn set_completed(&self, name: &str, done: &IndexSet) -> Result<Value, CreationError> {
+        let path = format!("{}/{name}/status", self.folder);
+        let done = json!({"completedIndexes": done.to_string(), "succeeded": done.count()});
+        let merged = self.calls.merge(&path, &json!({"status": done})).await;
+        merged.map_err(|source| self.refused(source))
+    }
+
+    /// Where ConfigMaps of its namespace are, and what the one is called that is its record.
+    fn record_place(&self) -> (String, String) {
+        let folder = format!("/api/v1/namespaces/{}/configmaps", self.namespace);
+        (folder, format!("{}{RECORD_SUFFIX}", self.name().unwrap_or_default()))
+    }
+
+    /// What an earlier one came to, if it was removed and nothing came after it.
+    async fn record(&self) -> Result<Option<Value>, CreationError> {
+        if self.name().is_none() {
+            return Ok(None);
+        }
+        let (folder, name) = self.record_place();
+        let found = self.calls.get(&format!("{folder}/{name}")).await;
+        let found = found.map_err(|source| self.refused(source))?;
+        Ok(found.and_then(|it| serde_json::from_str(it["data"][RECORD_KEY].as_str()?).ok()))
+    }
+
+    /// Writes down what it came to, before it is removed.
+    async fn keep_record(&self, old: &Value) -> Result<(), CreationError> {
+        let (folder, name) = self.record_place();
+        let of = &old["metadata"]["annotations"];
+        let job = json!({
+            "metadata": {"annotations": {LEFT_OUT: of[LEFT_OUT]}},
+            "status": {"completedIndexes": old["status"]["completedIndexes"]},
+        });
+        let data = json!({RECORD_KEY: job.to_string()});
+        let metadata = json!({"name": name});
+        let record =
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data});
+        let kept = match self.calls.create(&folder, &record).await {
+            Err(error) if error.is_conflict() => {
+                self.calls.merge(&format!("{folder}/{name}"), &json!({"data": data})).await
+            }
+            kept => kept,
+        };
+        kept.map(drop).map_err(|source| self.refused(source))
+    }
+
+    /// There is a Job again that says it itself.
+    async fn forget_record(&self) -> Result<(), CreationError> {
+        let (folder, name) = self.record_place();
+        let gone = self.calls.delete(&format!("{folder}/{name}")).await;
+        gone.map_err(|source| self.refused(source))
     }
 
     fn preset(&self, old: Option<&Value>) -> Result<Preset, CreationError> {
@@ -452,15 +544,15 @@ impl<'a> Draft<'a> {
         if !left_out.is_empty() {
             object["metadata"]["annotations"][LEFT_OUT] = json!(left_out.to_string());
         }
-        let refused = |source| self.refused(source);
-        let made = self.calls.create(&self.folder, &object).await.map_err(refused)?;
+        if !done.is_empty() {
+            object["metadata"]["annotations"][COMPLETED] = json!(done.to_string());
+        }
+        let made = self.calls.create(&self.folder, &object).await;
+        let made = made.map_err(|source| self.refused(source))?;
         if done.is_empty() {
             return Ok(made);
         }
-        let name = made["metadata"]["name"].as_str().unwrap_or_default();
-        let path = format!("{}/{name}/status", self.folder);
-        let done = json!({"completedIndexes": done.to_string(), "succeeded": done.count()});
-        self.calls.merge(&path, &json!({"status": done})).await.map_err(refused)
+        self.set_completed(made["metadata"]["name"].as_str().unwrap_or_default(), done).await
     }
 
     /// One that was there already, with the indexes of it that no run is to run.
@@ -543,6 +635,7 @@ fn typed(job: Value) -> Job {
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
+    use std::task::Poll;
 
     use kube::api::{Api, DeleteParams};
     use stint_api::diagnostic::Span;
@@ -629,6 +722,62 @@ mod tests {
             calls.merge(&path, &status).await.expect("it is written");
             let made = make_job(&calls, &job, &Wanted::All).await.expect("it goes on");
             assert_eq!(made.preset.to_string(), preset, "{done}");
+        }
+        cluster.shutdown().await.expect("it stops");
+    }
+
+    /// Whatever is stopped after a number of steps: by Ctrl-C, or with its process.
+    async fn cut_after<T>(steps: usize, work: impl Future<Output = T>) -> Option<T> {
+        let (mut work, mut done) = (std::pin::pin!(work), 0);
+        std::future::poll_fn(|context| {
+            if done == steps {
+                return Poll::Ready(None);
+            }
+            done += 1;
+            work.as_mut().poll(context).map(Some)
+        })
+        .await
+    }
+
+    #[tokio::test]
+    async fn what_was_completed_is_known_wherever_the_making_anew_was_cut() {
+        let (cluster, calls) = cluster().await;
+        for steps in 0.. {
+            let name = format!("cut-{steps}");
+            let mut job = written(json!({"name": name}));
+            let spec = job.object.spec.as_mut().expect("it has one");
+            (spec.completions, spec.completion_mode) = (Some(4), Some("Indexed".to_owned()));
+            let mut old = object(&job.object);
+            old["metadata"]["annotations"] = json!({LEFT_OUT: "3"});
+            // Nobody runs it.
+            old["spec"]["suspend"] = json!(true);
+            calls.create(JOBS, &old).await.expect("it is made");
+            let failed = |kind: &str| {
+                let time = "2030-01-01T00:00:00Z";
+                json!({"type": kind, "status": "True", "reason": "FailedIndexes", "message": "",
+                    "lastProbeTime": time, "lastTransitionTime": time})
+            };
+            let status = json!({"completedIndexes": "0,1,3", "succeeded": 3, "failed": 1,
+                "startTime": "2030-01-01T00:00:00Z",
+                "conditions": [failed("FailureTarget"), failed("Failed")]});
+            let path = format!("{JOBS}/{name}/status");
+            calls.merge(&path, &json!({"status": status})).await.expect("it is written");
+            let wanted = Wanted::NotCompleted;
+            let whole = cut_after(steps, make_job(&calls, &job, &wanted)).await;
+            let made = make_job(&calls, &job, &wanted).await.expect("it is made");
+            let status = made.job.status.unwrap_or_default();
+            assert_eq!(status.completed_indexes.as_deref(), Some("0,1"), "after {steps} steps");
+            assert_eq!(status.succeeded, Some(2), "after {steps} steps");
+            let config_maps = "/api/v1/namespaces/default/configmaps";
+            let left: Vec<Value> = calls.list(config_maps).await.expect("it answers");
+            let is_of_it = |it: &Value| {
+                it["metadata"]["name"].as_str().is_some_and(|it| it.starts_with(&name))
+            };
+            assert!(!left.iter().any(is_of_it), "{left:?}");
+            if whole.is_some() {
+                assert!(steps > 3, "it has some steps");
+                break;
+            }
         }
         cluster.shutdown().await.expect("it stops");
     }

@@ -24,8 +24,8 @@ pub(crate) fn set_variables(job: &mut Job, variables: &[(String, String)]) {
 }
 
 fn set_variable(container: &mut Container, name: &str, value: &str) {
-    // What is given is taken as it is: no $(OTHER) is put in.
-    let value = value.replace("$(", "$$(");
+    // What is given is taken as it is: no $(OTHER) is put in, and $$ stays two.
+    let value = value.replace('$', "$$");
     let variable = EnvVar { name: name.to_owned(), value: Some(value), value_from: None };
     let all = container.env.get_or_insert_default();
     let place = all.iter().position(|variable| variable.name == name);
@@ -82,7 +82,8 @@ mod tests {
                 {"name": "A", "value": "again"},
             ]}],
         }}}));
-        let set = [("A".to_owned(), "$(B)".to_owned()), ("C".to_owned(), String::new())];
+        let set = [("A", "$(B)"), ("C", ""), ("D", "a$$b $(B)$ $")];
+        let set = set.map(|(name, value)| (name.to_owned(), value.to_owned()));
         set_variables(&mut job, &set);
         let pod = job.spec.expect("it has one").template.spec.expect("it has one");
         let shown = |container: &Container| {
@@ -91,8 +92,11 @@ mod tests {
                 .collect::<Vec<_>>()
                 .join(" ")
         };
-        assert_eq!(shown(&pod.containers[0]), "A=$$(B) B=b C=");
-        assert_eq!(shown(&pod.init_containers.expect("it has one")[0]), "A=$$(B) C=");
+        assert_eq!(shown(&pod.containers[0]), "A=$$(B) B=b C= D=a$$$$b $$(B)$$ $$");
+        assert_eq!(
+            shown(&pod.init_containers.expect("it has one")[0]),
+            "A=$$(B) C= D=a$$$$b $$(B)$$ $$"
+        );
     }
 
     #[test]

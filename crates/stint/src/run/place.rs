@@ -7,7 +7,7 @@ use stint_local::Storage;
 use stint_store::FileLock;
 
 use super::summary::Logs;
-use crate::place::{PODS, PlaceError, STORE, take_folder, try_room};
+use crate::place::{PODS, PlaceError, STORE, remove_folder, take_folder, tell_left, try_room};
 use crate::temporary::Temporary;
 
 /// The logs within the folder of the node.
@@ -83,7 +83,10 @@ impl Place {
             return Logs::Gone;
         }
         let folder = folder.keep();
-        let _ = fs::remove_dir_all(folder.join(PODS));
+        let pods = folder.join(PODS);
+        if let Err(error) = remove_folder(&pods) {
+            tell_left(&pods, &error);
+        }
         Logs::Kept { folder, logs: moved }
     }
 }

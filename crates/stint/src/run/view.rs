@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use super::frame::Size;
 use super::screen::Screen;
 use crate::printable::{MAX_MESSAGE_CHARS, printable, printable_ends};
-use crate::progress::{Change, Progress};
+use crate::progress::{Change, JobProgress, Progress};
 use crate::words::{self, Counts};
 
 /// Most Jobs with a bar of their own: what fits on a usual terminal.
@@ -115,7 +115,12 @@ impl View {
     /// Time has passed; `tail` is what the latest failure wrote last.
     pub(crate) fn tick(&mut self, progress: &Progress, tail: &[String], now: Instant) {
         match self {
-            View::Quiet | View::Plain(..) => {}
+            View::Quiet => {}
+            View::Plain(plain, screen) => {
+                for line in plain.due(progress, now) {
+                    screen.say(line);
+                }
+            }
             View::Live(live) => live.draw(progress, tail, now),
         }
     }
@@ -203,12 +208,32 @@ struct Told {
     failures: u64,
     next: Instant,
     pause: Duration,
+    /// Whether something was counted since its counts were told.
+    is_untold: bool,
+}
+
+impl Told {
+    /// The counts of a Job, now that it is time for them.
+    fn tell(&mut self, job: &JobProgress, now: Instant) -> String {
+        self.pause = (self.pause * 2).min(LAST_PAUSE);
+        self.next = now + self.pause;
+        self.is_untold = false;
+        format!("{}: {}\n", job.title, words::counts(&job.counts()))
+    }
 }
 
 impl Plain {
     fn new(progress: &Progress, now: Instant) -> Self {
-        let told = || Told { failures: 0, next: now + FIRST_PAUSE, pause: FIRST_PAUSE };
+        let (next, pause) = (now + FIRST_PAUSE, FIRST_PAUSE);
+        let told = || Told { failures: 0, next, pause, is_untold: false };
         Plain { jobs: progress.jobs().iter().map(|_| told()).collect() }
+    }
+
+    /// The lines about what has changed and was not told yet, of the Jobs whose time has come.
+    fn due(&mut self, progress: &Progress, now: Instant) -> Vec<String> {
+        let all = self.jobs.iter_mut().zip(progress.jobs());
+        let due = all.filter(|(told, _)| told.is_untold && told.next <= now);
+        due.map(|(told, job)| told.tell(job, now)).collect()
     }
 
     /// The line about a change, if it is worth one now.
@@ -235,8 +260,12 @@ impl Plain {
                 Some(format!("{title}: {} waits: {why}\n", waits.what))
             }
             // The summary tells it all if there is one Job.
-            Change::Ended { .. } if self.jobs.len() == 1 => None,
+            Change::Ended { job } if self.jobs.len() == 1 => {
+                self.jobs[*job].is_untold = false;
+                None
+            }
             Change::Ended { job } => {
+                self.jobs[*job].is_untold = false;
                 let job = &progress.jobs()[*job];
                 let how = job.why().map_or("not finished", |condition| condition.type_.as_str());
                 Some(format!("{}: {how} in {}\n", job.title, words::time(job.elapsed(now))))
@@ -244,12 +273,10 @@ impl Plain {
             Change::Counted { job } => {
                 let told = &mut self.jobs[*job];
                 if now < told.next {
+                    told.is_untold = true;
                     return None;
                 }
-                told.pause = (told.pause * 2).min(LAST_PAUSE);
-                told.next = now + told.pause;
-                let job = &progress.jobs()[*job];
-                Some(format!("{}: {}\n", job.title, words::counts(&job.counts())))
+                Some(told.tell(&progress.jobs()[*job], now))
             }
         }
     }
@@ -288,6 +315,26 @@ mod tests {
             })
             .collect();
         assert_eq!(told, [1, 3, 7, 15, 31, 61, 91]);
+    }
+
+    /// Nothing may happen for hours after it.
+    #[test]
+    fn a_change_that_came_too_soon_is_told_later_and_once() {
+        let begun = Instant::now();
+        let at = |millis: u64| begun + Duration::from_millis(millis);
+        let progress = progress(begun);
+        let mut plain = Plain::new(&progress, begun);
+        assert_eq!(plain.due(&progress, at(5_000)), [""; 0], "nothing has changed");
+        let mut plain = Plain::new(&progress, begun);
+        assert_eq!(plain.line(&Change::Counted { job: 0 }, &progress, at(500)), None);
+        assert_eq!(plain.due(&progress, at(900)), [""; 0]);
+        assert_eq!(plain.due(&progress, at(1_000)), ["work: 1 of 4 done, 3 waiting\n"]);
+        assert_eq!(plain.due(&progress, at(9_000)), [""; 0], "it is told");
+        assert_eq!(
+            plain.line(&Change::Counted { job: 0 }, &progress, at(9_500)).map(drop),
+            Some(())
+        );
+        assert_eq!(plain.due(&progress, at(90_000)), [""; 0], "it was told at once");
     }
 
     #[test]

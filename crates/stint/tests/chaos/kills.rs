@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use serde_json::Value;
 
-use crate::home::{Home, is_root, job, marker};
+use crate::home::{Home, as_everybody, is_root, job, marker};
 use crate::kit::{eventually, marked};
 
 const COMPLETIONS: usize = 24;
@@ -36,6 +36,31 @@ fn an_ordinary_users_job_survives_kills_of_its_server() {
     if is_root() {
         kill_again_and_again(&Home::of_an_ordinary_user(), 15);
     }
+}
+
+/// Whoever is killed by force can clear nothing up.
+#[test]
+fn a_run_that_is_killed_leaves_no_process_and_the_next_one_clears_up() {
+    as_everybody(|home| {
+        let up = home.folder("shared");
+        let script = format!("touch {}/$JOB_COMPLETION_INDEX; sleep 1000", up.display());
+        let file = home.file("long.yaml", &job(home, "long", 3, "  parallelism: 3\n", &script));
+        let mut run = home.run_command(&[]).arg(file).spawn().expect("it starts");
+        let begun = || fs::read_dir(&up).expect("it is there").count();
+        eventually("its Pods run", || begun() == 3);
+        run.kill().expect("it was started");
+        run.wait().expect("it has ended");
+        eventually("nobody is left", || marked(&marker(home)).is_empty());
+        let left = home.strays();
+        assert_eq!(left.len(), 1, "{left:?}");
+        // What was made within the last minute may be about to be used.
+        let lock = fs::File::options().write(true).open(left[0].join("stint.lock"));
+        let long_ago = SystemTime::now() - Duration::from_secs(120);
+        lock.expect("it is there").set_modified(long_ago).expect("it can be set");
+        let next = home.run(&job(home, "short", 1, "", "sleep 1"), &[]);
+        assert_eq!(next.code, Some(0), "{next:?}");
+        assert!(home.strays().is_empty(), "{:?}", home.strays());
+    });
 }
 
 fn kill_again_and_again(home: &Home, kills: u32) {

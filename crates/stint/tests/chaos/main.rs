@@ -12,6 +12,7 @@ mod many;
 mod output;
 mod places;
 mod ring;
+mod sealed;
 mod stubborn;
 
 use kit::home;

@@ -136,6 +136,36 @@ fn what_a_container_printed_before_its_restart_is_shown() {
     assert!(indexed.stderr.contains("has no indexes"), "{indexed:?}");
 }
 
+/// The second run begins at once after the first, so that the Pod may never be seen in that.
+#[test]
+fn what_quickly_restarted_containers_print_is_followed_whole() {
+    let server = Server::with_node();
+    let kubectl = Kubectl::new(&server);
+    let mark = server.folder().join("quick").display().to_string();
+    let script = format!(
+        "m={mark}-$JOB_COMPLETION_INDEX; if [ -e $m ]; then echo second; else touch $m; \
+         echo first; exit 1; fi"
+    );
+    let more = "  completions: 12\n  parallelism: 12\n  completionMode: Indexed\n  suspend: true\n";
+    kubectl.give(&job("quick", more, "OnFailure", &script), "create -f -");
+    let mut child = Look::at(&server).command("logs quick -f").spawn().expect("it starts");
+    let mut notes = BufReader::new(child.stderr.take().expect("it is piped")).lines();
+    let is_waiting = |note: std::io::Result<String>| note.is_ok_and(|it| it.contains("waiting"));
+    assert!(notes.any(is_waiting), "it says that it waits");
+    kubectl.run("patch job quick -p {\"spec\":{\"suspend\":false}}");
+    let mut lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
+    let mut told: Vec<String> = std::iter::from_fn(|| next(&mut lines)).collect();
+    // Of each index in order.
+    told.sort_by_key(|line| line.split_once(' ').expect("it has a prefix").0.to_owned());
+    let mut expected: Vec<String> = Vec::new();
+    for index in 0..12 {
+        expected.extend(["first", "second"].map(|word| format!("[quick/{index}] {word}")));
+    }
+    expected.sort_by_key(|line| line.split_once(' ').expect("it has a prefix").0.to_owned());
+    assert_eq!(told, expected);
+    assert_eq!(ended(child).code, Some(0));
+}
+
 #[test]
 fn several_containers_are_told_apart_and_pods_without_indexes_by_name() {
     let server = Server::with_node();
