@@ -11,6 +11,8 @@ use std::path::PathBuf;
 mod cgroup;
 #[cfg(target_os = "linux")]
 mod channel;
+#[cfg(target_os = "linux")]
+mod deaths;
 #[cfg(not(target_os = "linux"))]
 mod elsewhere;
 #[cfg(target_os = "linux")]

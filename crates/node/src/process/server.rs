@@ -7,7 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::future::BoxFuture;
+use tokio::time::Instant;
 
+use super::deaths::Deaths;
 use super::leftovers::{self, Whose};
 use super::link::{Link, machine};
 use super::sandbox::{ProcessSandbox, no_mounts};
@@ -28,7 +30,7 @@ pub(super) struct Shared {
     pub(super) node: String,
     link: Mutex<Arc<Link>>,
     /// Held while a new helper is started, so that one is.
-    restart: tokio::sync::Mutex<()>,
+    deaths: tokio::sync::Mutex<Deaths>,
     stopped: AtomicBool,
 }
 
@@ -50,7 +52,7 @@ impl ProcessRuntime {
                 options,
                 node,
                 link: Mutex::new(link),
-                restart: tokio::sync::Mutex::new(()),
+                deaths: tokio::sync::Mutex::new(Deaths::none(Instant::now())),
                 stopped: AtomicBool::new(false),
             }),
         })
@@ -92,7 +94,7 @@ impl Shared {
         if !link.is_over() {
             return Ok(link);
         }
-        let _restarting = self.restart.lock().await;
+        let mut deaths = self.deaths.lock().await;
         let link = self.latest_link();
         if !link.is_over() {
             return Ok(link);
@@ -101,8 +103,13 @@ impl Shared {
             let error = io::Error::new(io::ErrorKind::NotConnected, "the runtime was stopped");
             return Err(machine("starting a container")(error));
         }
-        tracing::warn!("the process helper has died and is started again");
-        let link = Arc::new(Link::start(&self.options, &self.node).await?);
+        let pause = deaths.another(Instant::now());
+        let pause_seconds = pause.as_secs();
+        tracing::warn!(pause_seconds, "the process helper has died and is started again");
+        tokio::time::sleep(pause).await;
+        let link = Link::start(&self.options, &self.node).await;
+        deaths.began(Instant::now());
+        let link = Arc::new(link?);
         *self.link.lock().unwrap_or_else(PoisonError::into_inner) = link.clone();
         if self.stopped.load(Ordering::SeqCst) {
             link.stop();
