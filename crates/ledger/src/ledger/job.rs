@@ -344,8 +344,6 @@ impl JobLedger {
             Outcome::Applied(Applied::NoJob) | Outcome::Refused(Refusal::NotFound) => {
                 self.lose_job();
             }
-            // Whoever made the Pod has put a text into it that no Job can be called: there is none.
-            Outcome::Refused(Refusal::Rejected(_)) if self.job.is_none() => self.lose_job(),
             Outcome::Applied(Applied::Pod(_) | Applied::NoPod | Applied::Pods { .. })
             | Outcome::Refused(_)
             | Outcome::InDoubt => self.job_look_up = LookUp::Needed,
