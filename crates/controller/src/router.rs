@@ -74,7 +74,7 @@ struct Scope {
     /// The version as of which all Pods have been told.
     pods_version: Option<u64>,
     jobs: Listed<SeenJob, Bare>,
-    pods: Listed<SeenPod, Box<str>>,
+    pods: Listed<SeenPod, (Box<str>, u64)>,
 }
 
 /// How a list stands.

@@ -89,7 +89,10 @@ impl Router {
             if !self.gone.contains_key(&uid) {
                 self.see_foreign(scope, uid, &managed_by);
             }
-        } else if let Some(finished) = self.finished.get_mut(&uid) {
+            return;
+        }
+        self.claims.remove(&uid);
+        if let Some(finished) = self.finished.get_mut(&uid) {
             finished.version = finished.version.max(version);
         } else if let Some(entry) = self.jobs.get_mut(&uid) {
             // A Pod has come up for it meanwhile: its ledger looks it up.

@@ -1,6 +1,6 @@
 //! What is told of Pods, and to whom.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use stint_api::view::ManagedBy;
 use stint_ledger::event::Event;
@@ -30,12 +30,13 @@ impl Router {
     pub(super) fn pods_listed(
         &mut self,
         scope: usize,
-        pods: Gathered<SeenPod, Box<str>>,
+        pods: Gathered<SeenPod, (Box<str>, u64)>,
         version: u64,
     ) {
         let Gathered { whole, bare } = pods;
+        let bare: HashMap<Box<str>, u64> = bare.into_iter().collect();
         let listed = whole.iter().map(|pod| pod.facts.uid.as_str());
-        let listed: HashSet<&str> = listed.chain(bare.iter().map(|uid| &**uid)).collect();
+        let listed: HashSet<&str> = listed.chain(bare.keys().map(|uid| &**uid)).collect();
         let is_of_scope = |told: &Told| {
             let mut jobs = told.iter();
             jobs.any(|uid| self.jobs.get(uid).is_none_or(|entry| entry.scope == scope))
@@ -66,7 +67,11 @@ impl Router {
         for (job, uid) in missing {
             self.tell(&job, Event::PodGone { uid, version });
         }
-        for pod in whole {
+        // One that was let go of before the list was whole is not told as it was before.
+        let is_newest = |pod: &SeenPod| {
+            bare.get(pod.facts.uid.as_str()).is_none_or(|version| *version < pod.facts.version)
+        };
+        for pod in whole.into_iter().filter(is_newest) {
             self.see_pod(scope, pod);
         }
     }
@@ -74,18 +79,18 @@ impl Router {
     /// Adds what a list tells. What is gone before its end is not in it.
     pub(super) fn gather_pods(
         &self,
-        gathered: &mut Gathered<SeenPod, Box<str>>,
+        gathered: &mut Gathered<SeenPod, (Box<str>, u64)>,
         items: Vec<Change<SeenPod>>,
     ) {
         for item in items {
             match item {
                 Change::Seen(pod) if self.is_nobodys_business(&pod) => {
-                    gathered.bare.push(pod.facts.uid.into());
+                    gathered.bare.push((pod.facts.uid.into(), pod.facts.version));
                 }
                 Change::Seen(pod) => gathered.whole.push(pod),
                 Change::Gone(gone) => {
                     gathered.whole.retain(|pod| pod.facts.uid != gone.facts.uid);
-                    gathered.bare.retain(|uid| **uid != *gone.facts.uid);
+                    gathered.bare.retain(|(uid, _)| **uid != *gone.facts.uid);
                 }
                 Change::Reached(_) => {}
             }

@@ -454,11 +454,18 @@ fn while_a_list_is_gathered_nothing_is_kept_of_what_is_nobodys_business() {
     ];
     router.take_pods(0, News::Items(seen(pods)));
     router.take_pods(0, News::Items(vec![Change::Gone(of("gone", "b", true))]));
+    // It is let go of before the list is whole: nobody is told of what it was.
+    let mut let_go = of("let-go", "b", true);
+    let_go.facts.is_tracked = true;
+    let before = let_go.clone();
+    (let_go.facts.is_tracked, let_go.facts.version) = (false, 9);
+    router.take_pods(0, News::Items(seen(vec![before, let_go])));
     let Listed::Gathering(held) = &router.scopes[0].pods else { panic!("it is not whole") };
     let whole: Vec<&str> = held.whole.iter().map(|pod| &*pod.facts.uid).collect();
-    assert_eq!(whole, ["p", "orphan", "tracked"]);
-    assert_eq!(held.bare.len(), 2);
+    assert_eq!(whole, ["p", "orphan", "tracked", "let-go"]);
+    assert_eq!(held.bare.len(), 3);
     router.take_pods(0, News::Listed(10));
+    assert!(!router.routes.contains_key("let-go"), "nobody is told of it");
     assert_eq!((known(&router, "a"), router.orphans.len()), (vec!["p".to_owned()], 1));
 
     router.take_jobs(0, News::Began);

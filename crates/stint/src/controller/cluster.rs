@@ -23,13 +23,13 @@ use crate::token_file::{ClientError, client};
 const CONNECT_TIME: Duration = Duration::from_secs(10);
 
 /// How often it is looked whether rights that are there have been taken away: so that it is told
-/// within a minute, also if the API server takes its time. Twice as often if something may not be done:
-/// roles are mended by people.
+/// within a minute, also if the API server takes its time and there are up to eight namespaces. Twice as
+/// often if something may not be done, and there are few: roles are mended by people.
 const ACCESS_INTERVAL: Duration = Duration::from_secs(30);
 
 /// How much of that a namespace adds: it takes 13 questions, so that a replica asks four a second at the
 /// most, however many namespaces it is limited to.
-const ACCESS_TIME: Duration = Duration::from_secs(3);
+const ACCESS_TIME: Duration = Duration::from_millis(3_500);
 
 /// How soon the API server is asked again if it does not answer, at first and at the most.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
@@ -145,10 +145,10 @@ async fn with(
     Ok((kubeconfig.configure(context).await?, credentials))
 }
 
-/// How often it is looked, for so many namespaces.
-fn access_interval(config: &stint_controller::Config) -> Duration {
+/// How often it is looked, for so many namespaces, if that is often enough for one.
+fn access_interval(config: &stint_controller::Config, interval: Duration) -> Duration {
     let count = u32::try_from(config.namespaces.len()).unwrap_or(u32::MAX);
-    ACCESS_INTERVAL.max(ACCESS_TIME.saturating_mul(count))
+    interval.max(ACCESS_TIME.saturating_mul(count))
 }
 
 /// Says what is in the way, for ever: a server that does not answer, rights that are missing, or have
@@ -175,7 +175,7 @@ pub(super) async fn look_at_access(
                         false => tracing::debug!(user, "all rights are there"),
                     }
                     pause = FIRST_PAUSE;
-                    tokio::time::sleep(access_interval(&config)).await;
+                    tokio::time::sleep(access_interval(&config, ACCESS_INTERVAL)).await;
                     continue;
                 }
                 let missing: Vec<String> = access.missing.iter().map(ToString::to_string).collect();
@@ -187,7 +187,7 @@ pub(super) async fn look_at_access(
                 if health.trouble(RIGHTS, &why) {
                     tracing::error!("rights are missing: {why}");
                 }
-                tokio::time::sleep(access_interval(&config) / 2).await;
+                tokio::time::sleep(access_interval(&config, ACCESS_INTERVAL / 2)).await;
             }
             Err(error) => {
                 let why = words(&error, &credentials);
