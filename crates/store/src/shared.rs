@@ -7,7 +7,7 @@ use crate::place::{Place, Places};
 use crate::{Revision, StoreError};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockReadGuard};
+use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use tokio::sync::watch;
 
 /// Memory with its lock. Only the committer writes to it.
@@ -70,6 +70,8 @@ impl Shared {
             let oldest = readers.keys().next().copied();
             drop(readers);
             memory.trim(oldest.unwrap_or(commit.floor.revision).min(commit.floor.revision));
+            // Readers need not wait while watchers are told apart. Nobody else commits meanwhile.
+            let memory = RwLockWriteGuard::downgrade(memory);
             self.places().pass(&commit.changes, before, memory.revision())
         };
         touched.iter().for_each(|place| place.ring());

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use futures_util::{Stream, StreamExt};
+use futures_util::Stream;
 use http_body::{Frame, SizeHint};
 use tokio::task::coop;
 
@@ -30,7 +30,7 @@ enum Inner {
         /// How many bytes are left, if that is known.
         left: Option<u64>,
     },
-    Stream(Pin<Box<dyn Stream<Item = Result<Bytes, TakenBack>> + Send>>),
+    Stream(Pin<Box<dyn Stream<Item = Bytes> + Send>>),
 }
 
 type Pieces = Box<dyn Iterator<Item = Bytes> + Send>;
@@ -86,13 +86,6 @@ impl Body {
 
     /// Pieces that come with time.
     pub fn stream(stream: impl Stream<Item = Bytes> + Send + 'static) -> Self {
-        Body::lent_stream(stream.map(Ok))
-    }
-
-    /// The same of what may be taken back.
-    pub(super) fn lent_stream(
-        stream: impl Stream<Item = Result<Bytes, TakenBack>> + Send + 'static,
-    ) -> Self {
         Body::of(Inner::Stream(Box::pin(stream)))
     }
 
@@ -227,11 +220,7 @@ impl http_body::Body for Body {
                     Err(error) => return Poll::Ready(Some(Err(error))),
                 }
             }
-            Inner::Stream(stream) => match ready!(stream.as_mut().poll_next(context)) {
-                Some(Err(error)) => return Poll::Ready(Some(Err(error))),
-                Some(Ok(bytes)) => Poll::Ready(Some(bytes)),
-                None => Poll::Ready(None),
-            },
+            Inner::Stream(stream) => stream.as_mut().poll_next(context),
         };
         if is_last || matches!(next, Poll::Ready(None)) {
             *self = Body::empty();

@@ -9,7 +9,8 @@ use stint_store::Revision;
 use super::shown::Managed;
 use crate::kind::Names;
 
-/// How many lines are kept: whoever follows at all is a few changes behind at most.
+/// How many lines are kept, of two forms of each change: whoever follows at all is a few changes behind
+/// at most.
 const LINES: usize = 128;
 
 /// The longest that is kept: of Pods and Jobs nearly all. All together take 2 MiB at most.
@@ -43,7 +44,9 @@ impl RecentLines {
 
     /// A line, as somebody has made it, or as it is made now. Whoever wants the same waits for it.
     pub(super) fn line(&self, of: LineOf, make: impl FnOnce() -> Bytes) -> Bytes {
-        let place = (of.revision.get() % LINES as u64) as usize;
+        // Each of the two forms that an object is asked for in has a place of its own.
+        let form = u64::from(of.managed == Managed::LeftOut);
+        let place = ((2 * of.revision.get() + form) % LINES as u64) as usize;
         let mut kept = self.0[place].lock().unwrap_or_else(|poisoned| {
             // Whoever panicked has left what was there before.
             poisoned.into_inner()
@@ -90,7 +93,7 @@ mod tests {
             of(5, "pods", "ADDED", Managed::LeftOut),
             of(5, "pods", "MODIFIED", Managed::Shown),
             of(5, "events", "ADDED", Managed::Shown),
-            of(5 + LINES as u64, "pods", "ADDED", Managed::Shown),
+            of(5 + LINES as u64 / 2, "pods", "ADDED", Managed::Shown),
             of(6, "pods", "ADDED", Managed::Shown),
         ];
         for (index, of) in all.into_iter().enumerate() {

@@ -4,7 +4,9 @@
 //! # Guarantees
 //!
 //! - A watch that was not asked for more for so long is dropped, with all that it keeps. Whoever reads
-//!   on learns that there is no more.
+//!   on finds it ended behind the last line that was told, as if its time were up: half a line is never
+//!   told. What is on its way to the client stays there, and so does the watch's place, until the client
+//!   reads on or is gone: places bound what all those take who do not read.
 //! - One that has told everything that has happened is being asked, however long nothing happens.
 
 use std::collections::HashMap;
@@ -17,8 +19,6 @@ use bytes::Bytes;
 use futures_util::Stream;
 use tokio::runtime::Handle;
 use tokio::time::{Instant, sleep_until};
-
-use super::body::TakenBack;
 
 type Events = Pin<Box<dyn Stream<Item = Bytes> + Send>>;
 
@@ -65,6 +65,7 @@ impl Unread {
             sleep_until(look_at).await;
             let now = Instant::now();
             let mut late = Vec::new();
+            let next;
             {
                 let mut state = lock(&self.state);
                 state.waiting.retain(|_, (since, slot)| {
@@ -74,20 +75,17 @@ impl Unread {
                     }
                     !is_late
                 });
-                match state.waiting.values().map(|(since, _)| *since).min() {
-                    Some(first) => look_at = first + self.patience,
-                    None => state.is_watched = false,
-                }
-                if !state.is_watched && late.is_empty() {
-                    return;
-                }
+                next = state.waiting.values().map(|(since, _)| *since + self.patience).min();
+                state.is_watched = next.is_some();
             }
             for slot in late {
                 let events = lock(&slot).take();
                 drop(events);
             }
-            if !lock(&self.state).is_watched {
-                return;
+            // Whoever begins to wait from here on finds that nobody looks, and sees to it.
+            match next {
+                Some(time) => look_at = time,
+                None => return,
             }
         }
     }
@@ -131,21 +129,18 @@ impl Lent {
 }
 
 impl Stream for Lent {
-    type Item = Result<Bytes, TakenBack>;
+    type Item = Bytes;
 
-    fn poll_next(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Bytes, TakenBack>>> {
+    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
         self.is_asked();
         let polled = match lock(&self.slot).as_mut() {
             Some(events) => events.as_mut().poll_next(context),
-            None => return Poll::Ready(Some(Err(TakenBack))),
+            None => return Poll::Ready(None),
         };
         if let Poll::Ready(Some(_)) = polled {
             self.wait();
         }
-        polled.map(|event| event.map(Ok))
+        polled
     }
 }
 
@@ -178,13 +173,13 @@ mod tests {
         for is_begun in [false, true] {
             let (mut lent, kept) = events(&unread, 2);
             if is_begun {
-                assert_eq!(lent.next().await, Some(Ok(Bytes::from_static(b"event"))));
+                assert_eq!(lent.next().await, Some(Bytes::from_static(b"event")));
             }
             tokio::time::sleep(PATIENCE - Duration::from_secs(1)).await;
             assert_eq!(Arc::strong_count(&kept), 2, "{is_begun}");
             tokio::time::sleep(Duration::from_secs(2)).await;
             assert_eq!(Arc::strong_count(&kept), 1, "{is_begun}");
-            assert_eq!(lent.next().await, Some(Err(TakenBack)));
+            assert_eq!(lent.next().await, None);
         }
     }
 

@@ -22,31 +22,30 @@ pub(crate) fn watch_body(
     guard: impl Send + 'static,
 ) -> Body {
     let events = Vec::new().into_iter();
-    let state = State { shown, recent, watching, events, is_first: true, _guard: guard };
+    let state = State { shown, recent, watching, events, is_first: true };
     let pieces = stream::unfold(state, |mut state| async move {
         if state.events.as_slice().is_empty() {
             state.events = state.watching.next().await?.into_iter();
         }
         Some((state.piece(), state))
     });
-    match unread {
-        Some(unread) => Body::lent_stream(unread.lend(pieces)),
+    let body = match unread {
+        Some(unread) => Body::stream(unread.lend(pieces)),
         None => Body::stream(pieces),
-    }
+    };
+    body.holding(guard)
 }
 
-struct State<G> {
+struct State {
     shown: Shown,
     recent: Arc<RecentLines>,
     watching: Watching,
     /// What has happened and was not told yet.
     events: std::vec::IntoIter<Event>,
     is_first: bool,
-    /// Dropped when the watch ends, whoever ends it.
-    _guard: G,
 }
 
-impl<G> State<G> {
+impl State {
     /// Some of what has happened, at least one event: as many as make a piece. Whoever does not read
     /// keeps one piece in memory, not a whole step of large objects.
     fn piece(&mut self) -> Bytes {
