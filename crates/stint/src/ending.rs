@@ -33,6 +33,9 @@ const RUNTIME_TIME: Duration = Duration::from_secs(2);
 /// How long the folder may take: as long as its Pods write into it, it is not gone.
 const REMOVAL_TIME: Duration = Duration::from_secs(10);
 
+/// How long it may stay closed to its own user.
+const SEALED_TIME: Duration = Duration::from_secs(1);
+
 /// How long it takes until it is tried again.
 const REMOVAL_PAUSE: Duration = Duration::from_millis(10);
 
@@ -144,8 +147,13 @@ fn remove(folder: &Path) {
         match remove_folder(folder) {
             Ok(()) => return,
             Err(error) if error.kind() == io::ErrorKind::NotFound && !folder.exists() => return,
-            // Time changes nothing of that.
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => break error,
+            // Time changes little of that: what a Pod that is dying has just sealed can be opened.
+            Err(error)
+                if error.kind() == io::ErrorKind::PermissionDenied
+                    && begun.elapsed() >= SEALED_TIME =>
+            {
+                break error;
+            }
             Err(error) if begun.elapsed() >= REMOVAL_TIME => break error,
             Err(_) => thread::sleep(REMOVAL_PAUSE),
         }

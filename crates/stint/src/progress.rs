@@ -520,7 +520,8 @@ impl JobProgress {
     /// other will.
     pub(crate) fn failed_alike(&self) -> Option<(u64, &str)> {
         let Tries { count, why, is_mixed } = &self.tries;
-        let is_all = !is_mixed && *count > 1 && self.pods().0 == 0;
+        let is_own = self.failures.values().all(|failure| failure.interruptions == 0);
+        let is_all = !is_mixed && *count > 1 && self.pods().0 == 0 && is_own;
         why.as_deref().filter(|_| is_all).map(|why| (*count, why))
     }
 

@@ -100,13 +100,15 @@ impl Shared {
             return Ok(link);
         }
         if self.stopped.load(Ordering::SeqCst) {
-            let error = io::Error::new(io::ErrorKind::NotConnected, "the runtime was stopped");
-            return Err(machine("starting a container")(error));
+            return Err(stopped());
         }
         let pause = deaths.another(Instant::now());
         let pause_seconds = pause.as_secs();
         tracing::warn!(pause_seconds, "the process helper has died and is started again");
         tokio::time::sleep(pause).await;
+        if self.stopped.load(Ordering::SeqCst) {
+            return Err(stopped());
+        }
         let link = Link::start(&self.options, &self.node).await;
         deaths.began(Instant::now());
         let link = Arc::new(link?);
@@ -116,6 +118,11 @@ impl Shared {
         }
         Ok(link)
     }
+}
+
+fn stopped() -> RuntimeError {
+    let error = io::Error::new(io::ErrorKind::NotConnected, "the runtime was stopped");
+    machine("starting a container")(error)
 }
 
 impl Runtime for ProcessRuntime {

@@ -92,6 +92,14 @@ const COMPLETED: &str = "stint.dev/completed-indexes";
 /// anew. It is there for that moment: between the two nothing else knows it.
 const RECORD_SUFFIX: &str = ".completed.stint.dev";
 
+/// The longest list of indexes that stands in an annotation: all of an object's take 256 KiB at most. Of a
+/// longer one is known what the status says, a moment later.
+const MAX_ANNOTATION_BYTES: usize = 96 << 10;
+
+/// The largest record, in bytes: a ConfigMap holds 1 MiB. Without one a stop at that moment costs what is
+/// known of the Job, as it would for a Job that is deleted.
+const MAX_RECORD_BYTES: usize = 768 << 10;
+
 /// The key of the Job in it.
 const RECORD_KEY: &str = "job";
 
@@ -275,18 +283,19 @@ pub(crate) async fn make_job(
             return draft.go_on(old).await;
         }
         if let Some(note) = draft.has_nothing_to_do(&old) {
+            draft.forget_record().await?;
             return draft.again(old, IndexSet::new(), note).await;
         }
         note = draft.note_of_all(&old);
-        if !done.is_empty() {
-            draft.keep_record(&old).await?;
+        match done.is_empty() {
+            false => draft.keep_record(&old).await?,
+            // What an earlier run wrote down is of no use to any other.
+            true => draft.forget_record().await?,
         }
         draft.clear_away(&old).await?;
     }
     let made = draft.create(&done, &left_out).await?;
-    if !done.is_empty() || record.is_some() {
-        draft.forget_record().await?;
-    }
+    draft.forget_record().await?;
     let earlier = without(&done, &left_out, completions(&written.object));
     Ok(Made { job: typed(made), preset: done, earlier, note, earlier_pods: Vec::new() })
 }
@@ -392,7 +401,11 @@ impl<'a> Draft<'a> {
             "metadata": {"annotations": {LEFT_OUT: of[LEFT_OUT]}},
             "status": {"completedIndexes": old["status"]["completedIndexes"]},
         });
-        let data = json!({RECORD_KEY: job.to_string()});
+        let job = job.to_string();
+        if job.len() > MAX_RECORD_BYTES {
+            return self.forget_record().await;
+        }
+        let data = json!({RECORD_KEY: job});
         let metadata = json!({"name": name});
         let record =
             json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data});
@@ -407,6 +420,9 @@ impl<'a> Draft<'a> {
 
     /// There is a Job again that says it itself.
     async fn forget_record(&self) -> Result<(), CreationError> {
+        if self.name().is_none() {
+            return Ok(());
+        }
         let (folder, name) = self.record_place();
         let gone = self.calls.delete(&format!("{folder}/{name}")).await;
         gone.map_err(|source| self.refused(source))
@@ -544,8 +560,9 @@ impl<'a> Draft<'a> {
         if !left_out.is_empty() {
             object["metadata"]["annotations"][LEFT_OUT] = json!(left_out.to_string());
         }
-        if !done.is_empty() {
-            object["metadata"]["annotations"][COMPLETED] = json!(done.to_string());
+        let completed = done.to_string();
+        if !completed.is_empty() && completed.len() <= MAX_ANNOTATION_BYTES {
+            object["metadata"]["annotations"][COMPLETED] = json!(completed);
         }
         let made = self.calls.create(&self.folder, &object).await;
         let made = made.map_err(|source| self.refused(source))?;

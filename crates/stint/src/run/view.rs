@@ -210,9 +210,15 @@ struct Told {
     pause: Duration,
     /// Whether something was counted since its counts were told.
     is_untold: bool,
+    /// Whether the Job has: what was counted is told with that.
+    has_ended: bool,
 }
 
 impl Told {
+    fn end(&mut self) {
+        (self.has_ended, self.is_untold) = (true, false);
+    }
+
     /// The counts of a Job, now that it is time for them.
     fn tell(&mut self, job: &JobProgress, now: Instant) -> String {
         self.pause = (self.pause * 2).min(LAST_PAUSE);
@@ -225,7 +231,7 @@ impl Told {
 impl Plain {
     fn new(progress: &Progress, now: Instant) -> Self {
         let (next, pause) = (now + FIRST_PAUSE, FIRST_PAUSE);
-        let told = || Told { failures: 0, next, pause, is_untold: false };
+        let told = || Told { failures: 0, next, pause, is_untold: false, has_ended: false };
         Plain { jobs: progress.jobs().iter().map(|_| told()).collect() }
     }
 
@@ -261,19 +267,19 @@ impl Plain {
             }
             // The summary tells it all if there is one Job.
             Change::Ended { job } if self.jobs.len() == 1 => {
-                self.jobs[*job].is_untold = false;
+                self.jobs[*job].end();
                 None
             }
             Change::Ended { job } => {
-                self.jobs[*job].is_untold = false;
+                self.jobs[*job].end();
                 let job = &progress.jobs()[*job];
                 let how = job.why().map_or("not finished", |condition| condition.type_.as_str());
                 Some(format!("{}: {how} in {}\n", job.title, words::time(job.elapsed(now))))
             }
             Change::Counted { job } => {
                 let told = &mut self.jobs[*job];
-                if now < told.next {
-                    told.is_untold = true;
+                if now < told.next || told.has_ended {
+                    told.is_untold = !told.has_ended;
                     return None;
                 }
                 Some(told.tell(&progress.jobs()[*job], now))
