@@ -180,18 +180,21 @@ fn start(task: Task<'_>) -> Result<(Pid, Option<OwnedFd>), Failure> {
         .map_err(machine("handing over the outputs"))?;
     drop((stdout, stderr));
     let (mut failures, told) = io::pipe().map_err(machine("making a pipe"))?;
-    let first = match sys::fork(0).map_err(machine("starting a process"))? {
-        Fork::Child => {
-            let around = Surroundings {
-                stdin: stdin.as_ref().map_or(null.as_fd(), AsFd::as_fd),
-                group: group.as_ref(),
-                descriptors,
-                death_signal: if reach == Reach::Namespace { 0 } else { libc::SIGKILL },
-            };
-            prepared.run(&around, told)
-        }
-        Fork::Parent(first) => first,
+    let around = Surroundings {
+        stdin: stdin.as_ref().map_or(null.as_fd(), AsFd::as_fd),
+        group: group.as_ref(),
+        descriptors,
+        death_signal: if reach == Reach::Namespace { 0 } else { libc::SIGKILL },
     };
+    let first = match prepared.stays_the_same_user() {
+        true => sys::start_borrowing(|| prepared.run(&around, &told)),
+        // Who turns into somebody else should not have this one's memory at hand.
+        false => sys::fork(0).map(|fork| match fork {
+            Fork::Child => prepared.run(&around, &told),
+            Fork::Parent(first) => first,
+        }),
+    };
+    let first = first.map_err(machine("starting a process"))?;
     drop((told, stdin));
     // Whoever reads the outputs must see when the last process of the container is gone.
     sys::copy_to(null.as_fd(), 1)

@@ -38,6 +38,13 @@ pub(super) struct Surroundings<'a> {
     pub(super) death_signal: i32,
 }
 
+/// Who a program is to run as, as far as that differs from who starts it.
+struct OtherUser {
+    user: Option<u32>,
+    group: Option<u32>,
+    wants_groups: bool,
+}
+
 impl<'a> Prepared<'a> {
     pub(super) fn new(launch: &'a Launch) -> Result<Self, Failure> {
         let null = |error: NulError| {
@@ -110,7 +117,13 @@ impl<'a> Prepared<'a> {
         Ok(())
     }
 
-    fn become_user(&self) -> Result<(), Failure> {
+    /// Whether the program runs as who this process is.
+    pub(super) fn stays_the_same_user(&self) -> bool {
+        self.other_user().is_none()
+    }
+
+    /// Who the program is to run as, if that is somebody else.
+    fn other_user(&self) -> Option<OtherUser> {
         let Launch { user, group, groups, .. } = self.launch;
         let own_user = rustix::process::geteuid().as_raw();
         let own_group = rustix::process::getegid().as_raw();
@@ -123,9 +136,15 @@ impl<'a> Prepared<'a> {
             .collect();
         held.push(own_group);
         let wants_groups = !groups.iter().all(|group| held.contains(group));
-        if user.is_none() && group.is_none() && !wants_groups {
+        let is_other = user.is_some() || group.is_some() || wants_groups;
+        is_other.then_some(OtherUser { user, group, wants_groups })
+    }
+
+    fn become_user(&self) -> Result<(), Failure> {
+        let Some(OtherUser { user, group, wants_groups }) = self.other_user() else {
             return Ok(());
-        }
+        };
+        let groups = &self.launch.groups;
         sys::become_user(user, group, Some(groups)).map_err(|error| {
             let wanted = [
                 user.map(|user| format!("user {user}")),
@@ -133,6 +152,8 @@ impl<'a> Prepared<'a> {
                 wants_groups.then(|| format!("groups {groups:?}")),
             ];
             let wanted: Vec<String> = wanted.into_iter().flatten().collect();
+            let own_user = rustix::process::geteuid().as_raw();
+            let own_group = rustix::process::getegid().as_raw();
             Failure::new(
                 FailureKind::Unsupported,
                 format!(

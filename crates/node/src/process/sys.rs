@@ -47,6 +47,34 @@ pub(super) fn fork(flags: libc::c_int) -> io::Result<Fork> {
     }
 }
 
+/// How much stack whoever is started by [`start_borrowing`] has: it makes some calls and formats an
+/// error at most. What is not touched takes no memory.
+const BORROWED_STACK_BYTES: usize = 256 * 1024;
+
+/// Starts a process that works with this one's memory until it runs a program or exits; if `work` comes
+/// back, with the code that it returns. This one stands still until then. So nothing of it is copied, which
+/// is what a fork costs.
+pub(super) fn start_borrowing(mut work: impl FnMut() -> libc::c_int) -> io::Result<Pid> {
+    extern "C" fn begin(work: *mut libc::c_void) -> libc::c_int {
+        let work = work.cast::<&mut dyn FnMut() -> libc::c_int>();
+        // SAFETY: it is what is handed over below, and stays there while that stands still.
+        unsafe { (*work)() }
+    }
+    // Aligned as a stack has to be, wherever it begins.
+    let mut stack = vec![MaybeUninit::<u128>::uninit(); BORROWED_STACK_BYTES / size_of::<u128>()];
+    let mut work: &mut dyn FnMut() -> libc::c_int = &mut work;
+    let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
+    // SAFETY: the child has a stack of its own, all of it within `stack`, which grows down on every
+    // machine that is supported. It shares the memory, but CLONE_VFORK has this thread, the only one (see
+    // above), stand still until the child runs a program or ends: `work` and `stack` outlive its
+    // use of them, and nobody else looks at what it changes meanwhile.
+    let pid = unsafe {
+        let top = stack.as_mut_ptr().add(stack.len());
+        libc::clone(begin, top.cast(), flags, ptr::from_mut(&mut work).cast())
+    };
+    check(pid)
+}
+
 /// Ends this process at once, without running anything that its parent has registered.
 pub(super) fn exit(code: i32) -> ! {
     // SAFETY: takes a number and does not come back.
