@@ -44,9 +44,7 @@ impl ClusterPlan {
             ];
             return ClusterPlan { loads, runners, rounds: Rounds { warmups: 0, repetitions: 1 } };
         }
-        let mut loads = ClusterPlan::sizes(&[100, 1_000, 10_000]);
-        loads.extend([10, 50].map(|fails| Load { fails, ..Load::one(1_000, 1_000) }));
-        loads.push(Load { jobs: 100, indexes: 20, parallelism: 5, fails: 0 });
+        let loads = Crowd::ALL.into_iter().flat_map(Crowd::loads).collect();
         ClusterPlan { loads, runners, rounds: Rounds { warmups: 1, repetitions: 3 } }
     }
 
@@ -54,6 +52,42 @@ impl ClusterPlan {
     pub fn sizes(indexes: &[u32]) -> Vec<Load> {
         let both = |&count: &u32| [Load::one(count, count), Load::one(count, (count / 10).max(1))];
         indexes.iter().flat_map(both).collect()
+    }
+}
+
+/// Which Jobs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Crowd {
+    /// One of each size.
+    Sizes,
+    /// One with indexes that fail once.
+    Failing,
+    /// Many small ones at once.
+    Many,
+}
+
+impl Crowd {
+    /// All of them, in the order of the report.
+    pub const ALL: [Crowd; 3] = [Crowd::Sizes, Crowd::Failing, Crowd::Many];
+
+    /// What it is called on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Crowd::Sizes => "sizes",
+            Crowd::Failing => "failing",
+            Crowd::Many => "many",
+        }
+    }
+
+    /// The Jobs.
+    pub fn loads(self) -> Vec<Load> {
+        match self {
+            Crowd::Sizes => ClusterPlan::sizes(&[100, 1_000, 10_000]),
+            Crowd::Failing => {
+                [10, 50].map(|fails| Load { fails, ..Load::one(1_000, 1_000) }).into()
+            }
+            Crowd::Many => vec![Load { jobs: 100, indexes: 20, parallelism: 5, fails: 0 }],
+        }
     }
 }
 

@@ -37,7 +37,7 @@ mod worker;
 
 pub use arena::Runner;
 pub use beside::BesidePlan;
-pub use cluster::{ClusterPlan, cluster};
+pub use cluster::{ClusterPlan, Crowd, cluster};
 pub use contest::Rounds;
 pub use error::BenchError;
 pub use fairness::fairness;

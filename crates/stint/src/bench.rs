@@ -4,7 +4,7 @@ use std::io;
 use std::process::ExitCode;
 
 use stint_bench::{
-    BenchError, BesidePlan, ClusterPlan, LedgerPlan, LocalPlan, ProcessPlan, Report, Runner,
+    BenchError, BesidePlan, ClusterPlan, Crowd, LedgerPlan, LocalPlan, ProcessPlan, Report, Runner,
     StartupPlan, Subject, Task,
 };
 use thiserror::Error;
@@ -65,12 +65,16 @@ fn measure(what: &BenchCommand) -> Result<(), FailedBench> {
             plan.rounds = output.rounds(plan.rounds);
             show(&stint_bench::startup(&subject, &plan)?, output)
         }
-        BenchCommand::Cluster { indexes, by, output } => {
+        BenchCommand::Cluster { indexes, jobs, by, output } => {
             let mut plan = ClusterPlan::new(output.quick);
             plan.rounds = output.rounds(plan.rounds);
             plan.runners = by.runners(plan.runners, &ON_CLUSTERS);
             if !indexes.is_empty() {
                 plan.loads = ClusterPlan::sizes(indexes);
+            } else if !jobs.is_empty() {
+                let is_wanted = |crowd: &Crowd| jobs.iter().any(|name| name == crowd.name());
+                let wanted = Crowd::ALL.into_iter().filter(is_wanted);
+                plan.loads = wanted.flat_map(Crowd::loads).collect();
             }
             show(&stint_bench::cluster(&subject, &plan)?, output)
         }

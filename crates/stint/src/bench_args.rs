@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
-use stint_bench::{Rounds, Runner, Task};
+use stint_bench::{Crowd, Rounds, Runner, Task};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -45,6 +45,14 @@ pub(crate) enum BenchCommand {
         #[arg(long, value_name = "COUNT", value_delimiter = ',',
             value_parser = clap::value_parser!(u32).range(1..=i64::from(i32::MAX)))]
         indexes: Vec<u32>,
+
+        /// Only these Jobs; several are separated by commas
+        ///
+        /// sizes, of 100, 1,000 and 10,000 indexes; failing, of 1,000, of which 10 % and 50 % fail once;
+        /// many, 100 Jobs of 20 Pods, 5 of each at once.
+        #[arg(long, value_name = "WHICH", value_delimiter = ',', conflicts_with = "indexes",
+            value_parser = PossibleValuesParser::new(Crowd::ALL.map(Crowd::name)))]
+        jobs: Vec<String>,
         #[command(flatten)]
         by: RunnerArgs,
         #[command(flatten)]
