@@ -32,6 +32,7 @@ async fn measure(count: usize) {
         gates: FeatureGates::default(),
         clock: Clock::new(|| "2026-05-01T12:00:00Z".parse().expect("a time")),
         logs: Arc::new(NoLogs),
+        tracks_owners: true,
     };
     let nobody = Authenticator::new(Vec::<(String, Identity)>::new());
     let store = Store::in_memory(Options::default());

@@ -26,6 +26,10 @@ pub struct Config {
     pub clock: Clock,
     /// Where the logs of Pods come from.
     pub logs: Arc<dyn LogSource>,
+    /// Whether it is noted who owns which fields of what is created. It is half of a small object, and
+    /// of no use where nobody but the cluster's own parts will ever come. Whoever applies something, or
+    /// says himself who owns it, has it noted all the same.
+    pub tracks_owners: bool,
 }
 
 /// The API on its store.
@@ -35,6 +39,7 @@ pub(crate) struct Api {
     pub(crate) gates: FeatureGates,
     pub(crate) clock: Clock,
     pub(crate) logs: Arc<dyn LogSource>,
+    pub(crate) tracks_owners: bool,
     /// Turns true when everything that has no end of its own is to end.
     pub(crate) draining: watch::Sender<bool>,
     /// Held while an object with an address of its own is created, so that no two get the same.
@@ -67,9 +72,10 @@ pub(crate) struct Written {
 
 impl Api {
     pub(crate) fn new(store: Store, config: Config) -> Self {
-        let Config { gates, clock, logs } = config;
+        let Config { gates, clock, logs, tracks_owners } = config;
         let (draining, addresses) = (watch::Sender::new(false), Mutex::new(()));
-        Api { store, gates, clock, logs, draining, addresses, lines: Lines::default() }
+        let lines = Lines::default();
+        Api { store, gates, clock, logs, tracks_owners, draining, addresses, lines }
     }
 
     /// Resolves when everything that has no end of its own is to end.

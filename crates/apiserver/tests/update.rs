@@ -22,7 +22,8 @@ async fn ask(server: &ApiServer, method: &str, path: &str, kind: &str, body: Str
 #[tokio::test]
 async fn patches_that_name_no_version_all_get_through() {
     let clock = Clock::system();
-    let config = Config { gates: FeatureGates::default(), clock, logs: Arc::new(NoLogs) };
+    let (gates, logs) = (FeatureGates::default(), Arc::new(NoLogs));
+    let config = Config { gates, clock, logs, tracks_owners: true };
     let store = Store::in_memory(Options::default());
     let nobody = Authenticator::new::<&str>([]);
     let server = ApiServer::new(store, nobody, config, Limits::default());

@@ -39,8 +39,8 @@ impl Console for Closed {
 
 /// A server with a Pod on a node.
 async fn server(visits: usize) -> ApiServer {
-    let config =
-        Config { gates: FeatureGates::default(), clock: Clock::system(), logs: Arc::new(NoLogs) };
+    let (gates, clock, logs) = (FeatureGates::default(), Clock::system(), Arc::new(NoLogs));
+    let config = Config { gates, clock, logs, tracks_owners: true };
     let nobody = Authenticator::new(Vec::<(String, Identity)>::new());
     let store = Store::in_memory(Options::default());
     let server = ApiServer::new(store, nobody, config, Limits { visits, ..Limits::default() });

@@ -33,7 +33,8 @@ impl Archive {
     pub async fn open(store: PathBuf, node: &Path) -> Result<Self, StoreError> {
         let store = open(Storage::Folder(store), stint_store::Options::default()).await?;
         let logs = Arc::new(NodeLogs::of(Logs::left_in(node)));
-        let config = Config { gates: Default::default(), clock: Clock::system(), logs };
+        let (gates, clock) = (Default::default(), Clock::system());
+        let config = Config { gates, clock, logs, tracks_owners: true };
         let nobody = Authenticator::new::<&str>([]);
         let server = ApiServer::new(store.clone(), nobody, config, Limits::default());
         Ok(Archive { server, store })

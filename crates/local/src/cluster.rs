@@ -62,6 +62,9 @@ pub struct Options {
     pub clock: Clock,
     /// What runs Pods; without it somebody else does, or nobody.
     pub node: Option<NodeOptions>,
+    /// Whether it is noted who owns which fields of what is created, as clients of a cluster expect. It
+    /// makes objects half as large again, and where nobody else comes there is nobody to tell.
+    pub tracks_owners: bool,
     /// How much the API server takes on at once.
     pub limits: Limits,
     /// Where it is written down who asks for what, from the first request of the cluster's own on.
@@ -105,6 +108,7 @@ impl Default for Options {
             gates: FeatureGates::default(),
             clock: Clock::system(),
             node: None,
+            tracks_owners: true,
             limits: Limits::default(),
             audit: None,
             jobs: Some(stint_controller::Config::default()),
@@ -157,8 +161,12 @@ impl Cluster {
         let opened_at = store.revision();
         let clock = options.clock.clone();
         let logs = NodeLogs::default();
-        let config =
-            Config { gates: options.gates, clock: options.clock, logs: Arc::new(logs.clone()) };
+        let config = Config {
+            gates: options.gates,
+            clock: options.clock,
+            logs: Arc::new(logs.clone()),
+            tracks_owners: options.tracks_owners,
+        };
         let server = ApiServer::new(store.clone(), authenticator, config, options.limits);
         let consoles = NodeConsoles::default();
         server.visit(Arc::new(consoles.clone()));
@@ -205,6 +213,13 @@ impl Cluster {
     /// A client of this cluster's API that needs no socket. Nothing is retried for it.
     pub fn client(&self, identity: Identity) -> Client {
         client(&self.server, identity)
+    }
+
+    /// The same for who does not ask who owns the fields of objects: `managedFields` are left out of
+    /// what it is answered.
+    pub fn plain_client(&self, identity: Identity) -> Client {
+        let local = self.server.local(identity).named("stint").without_managed_fields();
+        Client::new(local, DEFAULT_NAMESPACE)
     }
 
     /// The API server, for those who bring it to a socket.

@@ -284,6 +284,10 @@ pub(crate) enum Seen {
 /// All Jobs.
 pub(crate) const JOBS: &str = "/apis/batch/v1/jobs";
 
+/// All Pods. Where hardly any is of no Job, to read that costs less than to have each of them judged by
+/// its labels, at every change.
+pub(crate) const PODS: &str = "/api/v1/pods";
+
 /// All Pods of Jobs.
 pub(crate) const JOB_PODS: &str = "/api/v1/pods?labelSelector=batch.kubernetes.io/controller-uid";
 

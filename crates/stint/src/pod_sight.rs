@@ -1,15 +1,8 @@
 //! What is looked at in a Pod of a Job, and nothing else of it: there may be many thousands.
 
-use std::collections::BTreeMap;
-
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
 use serde::Deserialize;
-
-const INDEX: &str = "batch.kubernetes.io/job-completion-index";
-const FAILURES: &str = "batch.kubernetes.io/job-index-failure-count";
-const IGNORED: &str = "batch.kubernetes.io/job-index-ignored-failure-count";
-const CONTROLLER: &str = "batch.kubernetes.io/controller-uid";
 
 /// A Pod as it was seen.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -32,9 +25,27 @@ struct Metadata {
     resource_version: String,
     creation_timestamp: Option<Time>,
     deletion_timestamp: Option<Time>,
-    labels: BTreeMap<String, String>,
-    annotations: BTreeMap<String, String>,
+    labels: Labels,
+    annotations: Annotations,
     owner_references: Vec<Owner>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct Labels {
+    #[serde(rename = "batch.kubernetes.io/controller-uid")]
+    controller: Option<String>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct Annotations {
+    #[serde(rename = "batch.kubernetes.io/job-completion-index")]
+    index: Option<String>,
+    #[serde(rename = "batch.kubernetes.io/job-index-failure-count")]
+    failures: Option<String>,
+    #[serde(rename = "batch.kubernetes.io/job-index-ignored-failure-count")]
+    ignored: Option<String>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -150,13 +161,13 @@ impl PodSight {
     /// The uid of the Job whose Pod it is.
     pub(crate) fn job_uid(&self) -> &str {
         let owner = self.metadata.owner_references.iter().find(|owner| owner.controller);
-        let label = || self.metadata.labels.get(CONTROLLER).map(String::as_str);
+        let label = || self.metadata.labels.controller.as_deref();
         owner.map(|owner| owner.uid.as_str()).or_else(label).unwrap_or("")
     }
 
     /// Its index, if its Job has any.
     pub(crate) fn index(&self) -> Option<u32> {
-        self.metadata.annotations.get(INDEX)?.parse().ok()
+        self.metadata.annotations.index.as_ref()?.parse().ok()
     }
 
     /// Whether the Job of this uid controls it.
@@ -198,7 +209,7 @@ impl PodSight {
     /// whoever was changed last: a Pod is replaced only after it has ended.
     pub(crate) fn order(&self) -> (Option<u32>, Option<Timestamp>, u64, u64, &str) {
         let count = |text: Option<&String>| text.and_then(|text| text.parse().ok()).unwrap_or(0);
-        let failures = count(self.metadata.annotations.get(FAILURES));
+        let failures = count(self.metadata.annotations.failures.as_ref());
         let version = count(Some(&self.metadata.resource_version));
         (self.index(), self.created(), failures, version, self.name())
     }
@@ -206,8 +217,8 @@ impl PodSight {
     /// The failures of its index before it, where they are counted for each index.
     pub(crate) fn failures_before(&self) -> u32 {
         let annotations = &self.metadata.annotations;
-        let count = |name: &str| annotations.get(name).and_then(|text| text.parse().ok());
-        let counts = [FAILURES, IGNORED].map(|name| count(name).unwrap_or(0_u32));
+        let counts = [&annotations.failures, &annotations.ignored]
+            .map(|text| text.as_ref().and_then(|text| text.parse().ok()).unwrap_or(0_u32));
         counts[0].saturating_add(counts[1])
     }
 

@@ -53,7 +53,7 @@ use self::printer::Printer;
 use self::screen::Screen;
 use self::summary::Next;
 use self::view::View;
-use crate::calls::{CallError, Calls, JOB_PODS, JOBS, Seen, watch_jobs, watch_pods};
+use crate::calls::{CallError, Calls, JOBS, PODS, Seen, watch_jobs, watch_pods};
 use crate::color::{Painter, takes_escapes};
 use crate::ending::Ending;
 use crate::input;
@@ -244,7 +244,7 @@ async fn run_here(
     ending.remove(place.temporary_path());
     let own_jobs = OwnJobs::default();
     let (cluster, key, runtime) = start(args, manifests, &place, &screen, &own_jobs).await?;
-    let calls = Calls::new(cluster.client(Identity::admin()));
+    let calls = Calls::new(cluster.plain_client(Identity::admin()));
     let machine = Machine { runtime, opened_at: cluster.opened_at(), own_jobs };
     let stopped = async |signals: &mut Signals| {
         tokio::select! {
@@ -346,15 +346,17 @@ async fn start(
     }
     let runtime = node.runtime.clone();
     let (key, gate) = Gate::shut();
+    let is_temporary = place.temporary_path().is_some();
     let started = Cluster::start(Options {
         storage: place.storage(),
         gates: args.feature_gates.unwrap_or_default(),
         jobs: Some(args.jobs.config()),
         node: Some(node),
         gate,
+        // A folder that stays may be served to others later.
+        tracks_owners: !is_temporary,
         ..Options::default()
     });
-    let is_temporary = place.temporary_path().is_some();
     let refused = |source| RunError::Start { folder: folder(), is_temporary, source };
     Ok((started.await.map_err(refused)?, key, runtime))
 }
@@ -471,7 +473,7 @@ impl Run {
         machine.own_jobs.set(&progress);
         let (sender, seen) = channel(MAX_WAITING_NEWS);
         tokio::spawn(watch_jobs(calls.client().clone(), JOBS, sender.clone()));
-        tokio::spawn(watch_pods(calls.client().clone(), JOB_PODS, sender));
+        tokio::spawn(watch_pods(calls.client().clone(), PODS, sender));
         // A terminal that cannot go back a line has no use for bars.
         let takes_bars = takes_escapes(|name| std::env::var_os(name));
         let is_terminal = io::stderr().is_terminal() && takes_bars;

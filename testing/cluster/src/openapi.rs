@@ -103,8 +103,8 @@ async fn compare_v2(cluster: &Cluster) {
 
 /// The embedded server, in this process.
 fn embedded() -> Client {
-    let config =
-        Config { gates: FeatureGates::default(), clock: Clock::system(), logs: Arc::new(NoLogs) };
+    let (gates, clock, logs) = (FeatureGates::default(), Clock::system(), Arc::new(NoLogs));
+    let config = Config { gates, clock, logs, tracks_owners: true };
     let nobody = Authenticator::new(Vec::<(String, Identity)>::new());
     let store = Store::in_memory(Options::default());
     let server = ApiServer::new(store, nobody, config, Limits::default());

@@ -19,9 +19,13 @@ use crate::log::NoLogs;
 
 const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
+fn config(clock: Clock) -> Config {
+    let (gates, logs) = (FeatureGates::default(), Arc::new(NoLogs));
+    Config { gates, clock, logs, tracks_owners: true }
+}
+
 fn server(limits: Limits) -> LocalServer {
-    let config =
-        Config { gates: FeatureGates::default(), clock: Clock::system(), logs: Arc::new(NoLogs) };
+    let config = config(Clock::system());
     let nobody = Authenticator::new(Vec::<(String, Identity)>::new());
     let store = Store::in_memory(Options::default());
     ApiServer::new(store, nobody, config, limits).local(Identity::admin())
@@ -31,7 +35,7 @@ fn server(limits: Limits) -> LocalServer {
 fn server_at(now: &Arc<Mutex<Timestamp>>) -> LocalServer {
     let now = now.clone();
     let clock = Clock::new(move || *now.lock().expect("nobody panicked"));
-    let config = Config { gates: FeatureGates::default(), clock, logs: Arc::new(NoLogs) };
+    let config = config(clock);
     let nobody = Authenticator::new(Vec::<(String, Identity)>::new());
     let store = Store::in_memory(Options::default());
     ApiServer::new(store, nobody, config, Limits::default()).local(Identity::admin())
@@ -419,10 +423,43 @@ async fn send(server: &LocalServer, method: &str, path: &str, body: &str) -> (u1
 }
 
 async fn with_namespace() -> LocalServer {
-    let server = server(Limits::default());
+    begun(config(Clock::system())).await
+}
+
+/// A server with a namespace.
+async fn begun(config: Config) -> LocalServer {
+    let nobody = Authenticator::new(Vec::<(String, Identity)>::new());
+    let store = Store::in_memory(Options::default());
+    let server = ApiServer::new(store, nobody, config, Limits::default());
+    let server = server.local(Identity::admin());
     let body = r#"{"metadata":{"name":"default"}}"#;
     assert_eq!(send(&server, "POST", "/api/v1/namespaces", body).await.0, 201);
     server
+}
+
+#[tokio::test]
+async fn where_owners_are_not_tracked_they_are_only_of_what_is_applied() {
+    let server = begun(Config { tracks_owners: false, ..config(Clock::system()) }).await;
+    let managers = |object: &Value| {
+        let entries = object["metadata"]["managedFields"].as_array().cloned();
+        let names = entries.into_iter().flatten();
+        names.map(|entry| entry["manager"].as_str().unwrap_or("").to_owned()).collect::<Vec<_>>()
+    };
+    let body = r#"{"metadata":{"name":"a"},"data":{"x":"1"}}"#;
+    let (code, made) = send(&server, "POST", CONFIG_MAPS, body).await;
+    assert_eq!((code, managers(&made)), (201, vec![]));
+    let path = format!("{CONFIG_MAPS}/a");
+    let (code, changed) = send(&server, "PUT", &path, &body.replace('1', "2")).await;
+    assert_eq!((code, managers(&changed)), (200, vec![]));
+    assert_eq!(changed["data"]["x"], "2");
+    let applied = r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"b"},"data":{}}"#;
+    let path = format!("{CONFIG_MAPS}/b?fieldManager=me");
+    let request = Request::patch(path).header("content-type", "application/apply-patch+yaml");
+    let request = request.body(Full::new(Bytes::from(applied))).expect("a request");
+    let Ok(answer) = server.clone().call(request).await;
+    let body = answer.into_body().collect().await.expect("all of it").to_bytes();
+    let applied: Value = serde_json::from_slice(&body).expect("JSON");
+    assert_eq!(managers(&applied), ["me"]);
 }
 
 #[tokio::test]
@@ -765,8 +802,7 @@ async fn every_refusal_has_its_reason_in_the_audit_log() {
 #[tokio::test]
 async fn a_server_that_cannot_write_is_not_well() {
     let store = Store::in_memory(Options::default());
-    let config =
-        Config { gates: FeatureGates::default(), clock: Clock::system(), logs: Arc::new(NoLogs) };
+    let config = config(Clock::system());
     let nobody = Authenticator::new(Vec::<(String, Identity)>::new());
     let server = ApiServer::new(store.clone(), nobody, config, Limits::default());
     let server = server.local(Identity::admin());

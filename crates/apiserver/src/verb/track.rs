@@ -48,12 +48,14 @@ impl Tracked {
 pub(super) struct Tracker {
     gates: FeatureGates,
     clock: Clock,
+    /// Whether something new is tracked from its beginning.
+    begins: bool,
 }
 
 impl Api {
     /// Whoever finds out who owns what here.
     pub(super) fn tracker(&self) -> Tracker {
-        Tracker { gates: self.gates, clock: self.clock.clone() }
+        Tracker { gates: self.gates, clock: self.clock.clone(), begins: self.tracks_owners }
     }
 }
 
@@ -88,7 +90,7 @@ impl Tracker {
             }
         };
         // What was not tracked from its beginning is not tracked, until somebody applies it.
-        if current.is_some() && managed.is_empty() {
+        if (current.is_some() || (!self.begins && !is_given)) && managed.is_empty() {
             return Tracked::default();
         }
         let names = kind.names();

@@ -245,6 +245,7 @@ mod tests {
             gates: FeatureGates::default(),
             clock: Clock::system(),
             logs: Arc::new(NoLogs),
+            tracks_owners: true,
         };
         Api::new(Store::in_memory(Options::default()), config)
     }

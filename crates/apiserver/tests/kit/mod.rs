@@ -37,6 +37,7 @@ impl Server {
             gates: FeatureGates::default(),
             clock: Clock::new(|| NOW.parse().expect("a time")),
             logs: Arc::new(NoLogs),
+            tracks_owners: true,
         };
         let nobody = Authenticator::new(Vec::<(String, Identity)>::new());
         let server = ApiServer::new(store, nobody, config, Limits::default());

@@ -186,6 +186,7 @@ pub(crate) async fn server() -> LocalServer {
         gates: FeatureGates::default(),
         clock: Clock::new(move || started),
         logs: Arc::new(NoLogs),
+        tracks_owners: true,
     };
     let authenticator = Authenticator::new(Vec::<(String, Identity)>::new());
     let server = ApiServer::new(store, authenticator, config, Limits::default());

@@ -60,6 +60,7 @@ impl Cluster {
             gates: Default::default(),
             clock: stint_apiserver::Clock::new(move || wall(began, 0)),
             logs: Arc::new(NoLogs),
+            tracks_owners: true,
         };
         let store = Store::in_memory(stint_store::Options::default());
         let nobody = Authenticator::new::<&str>([]);
