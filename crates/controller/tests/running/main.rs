@@ -6,6 +6,7 @@ mod cluster;
 mod fault;
 mod faults;
 mod kill;
+mod leaving;
 mod load;
 mod modes;
 mod random;
