@@ -403,7 +403,14 @@ async fn an_age_in_a_watch_is_that_of_its_event() {
 #[tokio::test]
 async fn nobody_comes_in_without_a_name_but_for_the_health() {
     let server = server(Limits::default()).server;
-    for (path, code) in [("/livez", 200), ("/readyz", 500), (CONFIG_MAPS, 401), ("/version", 401)] {
+    let rows = [
+        ("/livez", 200),
+        ("/readyz", 500),
+        ("/livez/ping", 401),
+        (CONFIG_MAPS, 401),
+        ("/version", 401),
+    ];
+    for (path, code) in rows {
         let request = Request::get(path).body(Full::new(Bytes::new())).expect("a request");
         assert_eq!(server.handle(request).await.status(), code, "{path}");
     }
@@ -770,10 +777,17 @@ async fn a_server_that_cannot_write_is_not_well() {
     let nobody = Authenticator::new(Vec::<(String, Identity)>::new());
     let server = ApiServer::new(store.clone(), nobody, config, Limits::default());
     let server = server.local(Identity::admin());
-    assert_eq!(get(&server, "/livez").await.status(), 200);
+    for (path, code) in
+        [("/livez", 200), ("/livez/ping", 200), ("/healthz/store", 200), ("/livez/x", 404)]
+    {
+        assert_eq!(get(&server, path).await.status(), code, "{path}");
+    }
     store.close().await.expect("it closes");
-    assert_eq!(get(&server, "/livez").await.status(), 500);
-    assert_eq!(get(&server, "/readyz").await.status(), 500);
+    for (path, code) in
+        [("/livez", 500), ("/readyz", 500), ("/livez/ping", 200), ("/livez/store", 500)]
+    {
+        assert_eq!(get(&server, path).await.status(), code, "{path}");
+    }
 }
 
 /// Writes something, which must be taken, and gives what came of it.
