@@ -311,6 +311,20 @@ async fn a_delete_without_a_body_has_any_media_type() {
 }
 
 #[tokio::test]
+async fn what_has_the_last_of_all_generations_can_be_deleted() {
+    let server = with_namespace().await;
+    let body =
+        format!(r#"{{"metadata":{{"name":"a","generation":{},"finalizers":["f/a"]}}}}"#, i64::MAX);
+    assert_eq!(send(&server, "POST", CONFIG_MAPS, &body).await.0, 201);
+    let path = format!("{CONFIG_MAPS}/a");
+    let (code, marked) = send(&server, "DELETE", &path, "").await;
+    assert_eq!((code, &marked["metadata"]["generation"]), (200, &i64::MAX.into()), "{marked}");
+    let (code, said) = send(&server, "PUT", &path, r#"{"metadata":{"name":"a"}}"#).await;
+    assert_eq!(code, 200, "{said}");
+    assert_eq!(send(&server, "GET", &path, "").await.0, 404);
+}
+
+#[tokio::test]
 async fn owners_that_are_given_twice_are_owners_once() {
     let server = with_namespace().await;
     let owner =
