@@ -11,6 +11,7 @@ mod load;
 mod modes;
 mod random;
 mod recall;
+mod refused;
 mod scenarios;
 mod still;
 mod tally;
