@@ -68,6 +68,11 @@ class Load:
                 self.ask(PLACE, f'{{"metadata":{{"name":"x","finalizers":[{items}]}}}}'.encode(), media_type)
         finalizers = b"\x72\0" * (BODY_BYTES // 2 - 100)
         self.ask(PLACE, b"k8s\0" + field(2, field(1, finalizers)), PROTOBUF)
+        # As many ports as a body can hold; each is the twin of all others, or of none.
+        for port in ['{"containerPort":80}', '{"containerPort":80,"hostPort":%d}']:
+            ports = ",".join(port % number if "%" in port else port for number in range(1, 60_000))
+            pod = f'{{"metadata":{{"name":"p"}},"spec":{{"containers":[{{"name":"c","image":"i","ports":[{ports}]}}]}}}}'
+            self.ask("/api/v1/namespaces/default/pods?dryRun=All", pod.encode())
         self.fuzz.is_well()
 
     def unread(self):

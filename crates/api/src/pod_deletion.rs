@@ -44,7 +44,7 @@ pub fn begin_deletion(pod: &mut Pod, requested: Option<i64>, now: &Time) -> Dele
     pod.metadata.deletion_grace_period_seconds = Some(seconds);
     // Whoever looks after the Pod has something new to observe.
     if let Some(generation) = pod.metadata.generation.filter(|generation| *generation > 0) {
-        pod.metadata.generation = Some(generation + 1);
+        pod.metadata.generation = Some(generation.saturating_add(1));
     }
     Deletion::Marked
 }

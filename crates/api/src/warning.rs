@@ -1,12 +1,12 @@
-//! What the API server warns of in a new object that it takes: the warnings of its strategies for Pods,
-//! Jobs and quotas, in its words and order. What is refused is not warned of; what may surprise whoever
-//! checks a manifest is `advice`.
+//! What the API server warns of in an object that it takes: the warnings of its strategies for new Pods, Jobs
+//! and quotas and for changed Jobs, in its words and order. What is refused is not warned of; what may
+//! surprise whoever checks a manifest is `advice`.
 //!
-//! Left out are the warnings about annotations that had a meaning once, and about paths of projected
-//! volumes that overlap.
+//! Left out are the warnings about annotations that had a meaning once, about paths of volumes that
+//! overlap, and about addresses in an odd spelling.
 
-use std::collections::BTreeMap;
-use std::collections::BTreeSet;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{
@@ -17,18 +17,41 @@ use k8s_openapi::apimachinery::pkg::api::resource;
 
 use crate::field_error::quote;
 use crate::field_path::Path;
+use crate::identifier;
 use crate::quantity::Quantity;
 
 /// The longest DNS label.
 const LABEL_CHARS: usize = 63;
 
-/// Labels of nodes that have another name by now, and since when.
-const OLD_LABELS: [(&str, &str, &str); 5] = [
-    ("beta.kubernetes.io/arch", "v1.14", "kubernetes.io/arch"),
-    ("beta.kubernetes.io/os", "v1.14", "kubernetes.io/os"),
-    ("failure-domain.beta.kubernetes.io/region", "v1.17", "topology.kubernetes.io/region"),
-    ("failure-domain.beta.kubernetes.io/zone", "v1.17", "topology.kubernetes.io/zone"),
-    ("beta.kubernetes.io/instance-type", "v1.17", "node.kubernetes.io/instance-type"),
+/// From how many warnings on ports are not looked at any more: more than any answer has room for.
+const MAX_WARNINGS: usize = 100;
+
+/// How many ports are compared with each other. The largest body holds a hundred thousand of one number, which
+/// would be billions of pairs.
+const MAX_PORTS: usize = 1_000;
+
+/// Labels of nodes that nobody should use any more, and what is said of them.
+const OLD_LABELS: [(&str, &str); 8] = [
+    ("beta.kubernetes.io/arch", r#"deprecated since v1.14; use "kubernetes.io/arch" instead"#),
+    ("beta.kubernetes.io/os", r#"deprecated since v1.14; use "kubernetes.io/os" instead"#),
+    (
+        "failure-domain.beta.kubernetes.io/region",
+        r#"deprecated since v1.17; use "topology.kubernetes.io/region" instead"#,
+    ),
+    (
+        "failure-domain.beta.kubernetes.io/zone",
+        r#"deprecated since v1.17; use "topology.kubernetes.io/zone" instead"#,
+    ),
+    (
+        "beta.kubernetes.io/instance-type",
+        r#"deprecated since v1.17; use "node.kubernetes.io/instance-type" instead"#,
+    ),
+    ("app.kubernetes.io/created-by", "deprecated since v1.9"),
+    (
+        "scheduler.alpha.kubernetes.io/preferAvoidPods",
+        "deprecated since v1.22; use Taints and Tolerations instead",
+    ),
+    ("node-role.kubernetes.io/master", r#"use "node-role.kubernetes.io/control-plane" instead"#),
 ];
 
 /// What is warned of in a new Pod.
@@ -47,6 +70,13 @@ pub fn of_job(job: &Job) -> Vec<String> {
     let mut warnings = Vec::new();
     let name = job.metadata.name.as_deref().unwrap_or("");
     warn_of_name(name, "Pod names and hostnames", &mut warnings);
+    warnings.extend(of_job_spec(job));
+    warnings
+}
+
+/// What is warned of in a Job whose spec was changed: the name is what it was.
+pub fn of_job_spec(job: &Job) -> Vec<String> {
+    let mut warnings = Vec::new();
     let Some(spec) = &job.spec else { return warnings };
     let is_indexed = spec.completion_mode.as_deref() == Some("Indexed");
     if is_indexed
@@ -154,6 +184,7 @@ fn warn_of_spec(spec: &PodSpec, path: &Path<'_>, warnings: &mut Vec<String>) {
         }
     }
     warn_of_ports(&ports, warnings);
+    warn_of_port_names(&ports, warnings);
     if spec.termination_grace_period_seconds.is_some_and(|seconds| seconds < 0) {
         warnings.push(format!(
             "{}: must be >= 0; negative values are invalid and will be treated as 1",
@@ -176,10 +207,9 @@ fn warn_of_spec(spec: &PodSpec, path: &Path<'_>, warnings: &mut Vec<String>) {
     }
 }
 
-/// What is said of a label that has another name by now.
-fn old_label(key: &str) -> Option<String> {
-    let (_, since, new) = OLD_LABELS.iter().find(|(old, ..)| *old == key)?;
-    Some(format!("deprecated since {since}; use {} instead", quote(new)))
+/// What is said of a label that nobody should use any more.
+fn old_label(key: &str) -> Option<&'static str> {
+    OLD_LABELS.iter().find(|(old, _)| *old == key).map(|(_, why)| *why)
 }
 
 fn null_selector(path: &Path<'_>) -> String {
@@ -187,12 +217,20 @@ fn null_selector(path: &Path<'_>) -> String {
 }
 
 fn warn_of_node_affinity(rules: &NodeAffinity, path: &Path<'_>, warnings: &mut Vec<String>) {
-    let mut of_term = |term: &NodeSelectorTerm, path: &Path<'_>| {
+    let mut of_term = |term: &NodeSelectorTerm, are_values_judged: bool, path: &Path<'_>| {
         let expressions = path.child("matchExpressions");
         for (index, expression) in term.match_expressions.iter().flatten().enumerate() {
+            let path = expressions.index(index);
             if let Some(why) = old_label(&expression.key) {
-                let path = expressions.index(index);
                 warnings.push(format!("{}: {} is {why}", path.child("key"), expression.key));
+            }
+            let values = path.child("values");
+            // Those of required terms are errors.
+            let judged = expression.values.iter().flatten().filter(|_| are_values_judged);
+            for (index, value) in judged.enumerate() {
+                for why in identifier::label_value(value) {
+                    warnings.push(format!("{}: {value} is invalid, {why}", values.index(index)));
+                }
             }
         }
     };
@@ -200,12 +238,12 @@ fn warn_of_node_affinity(rules: &NodeAffinity, path: &Path<'_>, warnings: &mut V
     let terms = required.child("nodeSelectorTerms");
     let found = rules.required_during_scheduling_ignored_during_execution.iter();
     for (index, term) in found.flat_map(|found| &found.node_selector_terms).enumerate() {
-        of_term(term, &terms.index(index));
+        of_term(term, false, &terms.index(index));
     }
     let preferred = path.child("preferredDuringSchedulingIgnoredDuringExecution");
     let found = rules.preferred_during_scheduling_ignored_during_execution.iter().flatten();
     for (index, term) in found.enumerate() {
-        of_term(&term.preference, &preferred.index(index).child("preference"));
+        of_term(&term.preference, true, &preferred.index(index).child("preference"));
     }
 }
 
@@ -256,13 +294,16 @@ fn old_volume(volume: &Volume) -> Option<(&'static str, &'static str)> {
 /// What is warned of in the claim that a volume brings with it.
 fn warn_of_claim(volume: &Volume, path: &Path<'_>, warnings: &mut Vec<String>) {
     let claim = volume.ephemeral.as_ref().and_then(|found| found.volume_claim_template.as_ref());
-    let asked = claim.and_then(|claim| claim.spec.resources.as_ref()?.requests.as_ref());
-    let Some(amount) = asked.and_then(|asked| asked.get("storage")) else { return };
+    let Some(asked) = claim.and_then(|claim| claim.spec.resources.as_ref()) else { return };
     let ephemeral = path.child("ephemeral");
     let template = ephemeral.child("volumeClaimTemplate");
     let spec = template.child("spec");
     let resources = spec.child("resources");
-    warn_of_fraction(amount, &resources.child("requests").key("storage"), warnings);
+    for (field, amounts) in [("requests", &asked.requests), ("limits", &asked.limits)] {
+        if let Some(amount) = amounts.as_ref().and_then(|amounts| amounts.get("storage")) {
+            warn_of_fraction(amount, &resources.child(field).key("storage"), warnings);
+        }
+    }
 }
 
 /// Addresses and secrets that are named twice.
@@ -278,15 +319,19 @@ fn warn_of_twins(spec: &PodSpec, path: &Path<'_>, warnings: &mut Vec<String>) {
     let secrets = path.child("imagePullSecrets");
     let mut seen = BTreeSet::new();
     for (index, secret) in spec.image_pull_secrets.iter().flatten().enumerate() {
-        let path = secrets.index(index);
-        if secret.name.is_empty() {
-            warnings.push(format!("{}: invalid empty name \"\"", path.child("name")));
-        } else if !seen.insert(&secret.name) {
+        if !seen.insert(&secret.name) {
+            let path = secrets.index(index);
             warnings.push(format!(
                 "{}: duplicate name {}",
                 path.child("name"),
                 quote(&secret.name)
             ));
+        }
+    }
+    for (index, secret) in spec.image_pull_secrets.iter().flatten().enumerate() {
+        if secret.name.is_empty() {
+            let path = secrets.index(index);
+            warnings.push(format!("{}: invalid empty name \"\"", path.child("name")));
         }
     }
 }
@@ -305,19 +350,16 @@ fn warn_of_container(container: &Container, path: &Path<'_>, warnings: &mut Vec<
         }
     }
     let variables = path.child("env");
-    let mut first = BTreeMap::new();
+    let mut seen = BTreeSet::new();
     for (index, variable) in container.env.iter().flatten().enumerate() {
-        let Some(before) = first.get(&variable.name) else {
-            first.insert(&variable.name, variable);
+        if seen.insert(&variable.name) {
             continue;
-        };
+        }
         // Whoever adds to the value of before hides nothing.
-        let is_text = |value: &Option<String>| value.as_ref().is_some_and(|it| !it.is_empty());
-        let adds = is_text(&before.value)
-            && variable.value.as_ref().is_some_and(|value| {
-                let reference = format!("$({})", variable.name);
-                value.contains(&reference)
-            });
+        let reference = format!("$({})", variable.name);
+        let value = variable.value.as_deref().unwrap_or("");
+        let adds =
+            variable.value_from.is_none() && value != reference && value.contains(&reference);
         if !adds {
             warnings.push(format!(
                 "{}: hides previous definition of {}, which may be dropped when using apply",
@@ -352,36 +394,171 @@ fn warn_of_fraction(amount: &resource::Quantity, path: &Path<'_>, warnings: &mut
 
 /// Ports that are opened twice, or may be.
 fn warn_of_ports(ports: &[(String, &ContainerPort)], warnings: &mut Vec<String>) {
-    let host = |port: &ContainerPort| {
-        (port.host_ip.clone().unwrap_or_default(), port.host_port.unwrap_or(0))
-    };
-    let protocol = |port: &ContainerPort| port.protocol.clone().unwrap_or_else(|| "TCP".to_owned());
-    for (index, (path, port)) in ports.iter().enumerate() {
-        let (host_ip, host_port) = host(port);
-        if !host_ip.is_empty() && host_port == 0 {
-            let name = port.name.as_deref().unwrap_or("");
+    let ports: Vec<_> =
+        ports.iter().take(MAX_PORTS).map(|(path, port)| Open::of(path, port)).collect();
+    for (index, port) in ports.iter().enumerate() {
+        if !port.host_ip.is_empty() && port.host_port == 0 {
+            let Open { path, name, number, protocol, host_ip, .. } = port;
             warnings.push(format!(
-                "{path}: hostIP set without hostPort: {{Name:{name} HostPort:0 ContainerPort:{} \
-                 Protocol:{} HostIP:{host_ip}}}",
-                port.container_port,
-                protocol(port)
+                "{path}: hostIP set without hostPort: {{Name:{name} HostPort:0 ContainerPort:{number} \
+                 Protocol:{protocol} HostIP:{host_ip}}}",
             ));
         }
-        for (other_path, other) in &ports[..index] {
-            if (other.container_port, protocol(other)) != (port.container_port, protocol(port)) {
-                continue;
+        for other in &ports[..index] {
+            if warnings.len() >= MAX_WARNINGS {
+                return;
             }
-            let (other_ip, other_port) = host(other);
-            let what = if (&other_ip, other_port) == (&host_ip, host_port) {
-                "duplicate"
-            } else if host_port == 0 || other_port == 0 {
-                "overlapping"
-            } else if host_port == other_port && host_ip.is_empty() != other_ip.is_empty() {
-                "dangerously ambiguous"
-            } else {
-                continue;
-            };
-            warnings.push(format!("{path}: {what} port definition with {other_path}"));
+            if let Some(what) = port.beside(other) {
+                warnings.push(format!("{}: {what} port definition with {}", port.path, other.path));
+            }
         }
+    }
+}
+
+/// A port of a container, with nothing absent.
+struct Open<'p> {
+    path: &'p str,
+    name: &'p str,
+    number: i32,
+    protocol: &'p str,
+    host_ip: &'p str,
+    host_port: i32,
+}
+
+impl<'p> Open<'p> {
+    fn of(path: &'p str, port: &'p ContainerPort) -> Self {
+        Open {
+            path,
+            name: port.name.as_deref().unwrap_or(""),
+            number: port.container_port,
+            protocol: port.protocol.as_deref().unwrap_or("TCP"),
+            host_ip: port.host_ip.as_deref().unwrap_or(""),
+            host_port: port.host_port.unwrap_or(0),
+        }
+    }
+
+    /// What is to be said of it beside another that comes before it.
+    fn beside(&self, other: &Open<'_>) -> Option<&'static str> {
+        if (self.number, self.protocol) != (other.number, other.protocol) {
+            None
+        } else if (self.host_ip, self.host_port) == (other.host_ip, other.host_port) {
+            Some("duplicate")
+        } else if self.host_port == 0 || other.host_port == 0 {
+            Some("overlapping")
+        } else if self.host_port == other.host_port
+            && self.host_ip.is_empty() != other.host_ip.is_empty()
+        {
+            Some("dangerously ambiguous")
+        } else {
+            None
+        }
+    }
+}
+
+/// Names that ports of several containers have: within one container it would be an error.
+fn warn_of_port_names(ports: &[(String, &ContainerPort)], warnings: &mut Vec<String>) {
+    let mut known = BTreeMap::new();
+    for (path, port) in ports.iter().take(MAX_PORTS) {
+        let Some(name) = port.name.as_deref().filter(|name| !name.is_empty()) else { continue };
+        match known.entry(name) {
+            Entry::Vacant(first) => drop(first.insert(path)),
+            Entry::Occupied(first) => warnings.push(format!(
+                "{path}: duplicate port name {} with {other}, services and probes that select ports by \
+                 name will use {other}",
+                quote(name),
+                other = first.get(),
+            )),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// What is warned of in a Pod with this container.
+    fn container(mut rest: Value) -> Vec<String> {
+        rest["name"] = json!("a");
+        pod(json!({"containers": [rest]}))
+    }
+
+    fn pod(spec: Value) -> Vec<String> {
+        let pod = json!({"metadata": {"name": "p"}, "spec": spec});
+        of_pod(&serde_json::from_value(pod).expect("the test's own Pod is well typed"))
+    }
+
+    #[test]
+    fn a_variable_that_adds_to_itself_hides_nothing() {
+        let hides = "spec.containers[0].env[1]: hides previous definition of \"A\", which may be dropped when \
+                     using apply";
+        let reads = json!({"fieldRef": {"fieldPath": "metadata.name"}});
+        let rows = [
+            (json!({"value": "x"}), json!({"value": "$(A):y"}), false),
+            (json!({"value": "x"}), json!({"value": "$(A)"}), true),
+            (json!({"value": "x"}), json!({"value": "y"}), true),
+            (json!({"value": "x"}), json!({"valueFrom": reads}), true),
+            (json!({"valueFrom": reads}), json!({"value": "$(A):y"}), false),
+            (json!({}), json!({"value": "$(A):y"}), false),
+            (json!({}), json!({}), true),
+        ];
+        for (mut first, mut second, is_hidden) in rows {
+            (first["name"], second["name"]) = (json!("A"), json!("A"));
+            let found = container(json!({"env": [first, second]}));
+            let expected: &[&str] = if is_hidden { &[hides] } else { &[] };
+            assert_eq!(found, expected, "{first} {second}");
+        }
+    }
+
+    #[test]
+    fn ports_of_two_containers_with_one_name() {
+        let port = |number: u16| json!([{"containerPort": number, "name": "web"}]);
+        let found = pod(json!({"containers": [
+            {"name": "a", "ports": port(80)}, {"name": "b", "ports": port(81)},
+        ]}));
+        assert_eq!(
+            found,
+            [
+                "spec.containers[1].ports[0]: duplicate port name \"web\" with spec.containers[0].ports[0], \
+                 services and probes that select ports by name will use spec.containers[0].ports[0]"
+            ]
+        );
+    }
+
+    #[test]
+    fn any_number_of_ports_takes_no_time_and_no_room() {
+        let same = vec![json!({"containerPort": 80}); 50_000];
+        assert_eq!(container(json!({"ports": same})).len(), MAX_WARNINGS);
+        let host = |n: usize| json!({"containerPort": 80, "hostPort": 1 + n % 65_535, "hostIP": n.to_string()});
+        let different: Vec<Value> = (0..50_000).map(host).collect();
+        assert_eq!(container(json!({"ports": different})), Vec::<String>::new());
+    }
+
+    #[test]
+    fn labels_that_nobody_should_use() {
+        let found = pod(json!({"containers": [], "nodeSelector": {
+            "node-role.kubernetes.io/master": "", "app.kubernetes.io/created-by": "x",
+        }}));
+        assert_eq!(
+            found,
+            [
+                "spec.nodeSelector[app.kubernetes.io/created-by]: deprecated since v1.9",
+                "spec.nodeSelector[node-role.kubernetes.io/master]: use \
+                 \"node-role.kubernetes.io/control-plane\" instead",
+            ]
+        );
+    }
+
+    #[test]
+    fn secrets_without_a_name_come_after_those_that_are_named_twice() {
+        let secrets = json!([{}, {"name": "a"}, {"name": "a"}]);
+        assert_eq!(
+            pod(json!({"containers": [], "imagePullSecrets": secrets})),
+            [
+                "spec.imagePullSecrets[2].name: duplicate name \"a\"",
+                "spec.imagePullSecrets[0].name: invalid empty name \"\"",
+            ]
+        );
     }
 }

@@ -7,7 +7,7 @@ mod objects;
 
 pub(crate) use objects::{MAX_OBJECTS, MAX_SCALARS, check_json, check_node, check_value};
 
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::{Map, Value};
 use stint_api::decode::{Problem, ProblemKind};
 use stint_api::field_error::{FieldError, quote};
@@ -87,14 +87,7 @@ pub(crate) fn body<T: KubernetesType>(
                 // Of a field that is given twice, this is the last.
                 object = Some(read);
             }
-            Err(error) if error.is_eof() => {
-                let why = json_words(&error);
-                let text = String::from_utf8_lossy(body);
-                let shown = if body.is_empty() { "<empty>".into() } else { cut(text.into_owned()) };
-                let why = format!("couldn't get version/kind; json parse error: {why} ({shown})");
-                return Err(unrecognized(names, &why));
-            }
-            Err(_) => {}
+            Err(_) => check_is_json(body, names)?,
         }
         // Nothing at all is an object without anything.
         if body.trim_ascii() == b"null" { b"{}" } else { body }
@@ -129,6 +122,16 @@ pub(crate) fn body<T: KubernetesType>(
     judge(object, strict, validation, |errors| {
         refused(format!("strict decoding error: {}", errors.join(", ")))
     })
+}
+
+/// Refuses what is no JSON: the strict reader would take it for YAML.
+fn check_is_json(body: &[u8], names: &Names) -> Result<(), Status> {
+    let Err(error) = serde_json::from_slice::<IgnoredAny>(body) else { return Ok(()) };
+    let why = json_words(&error);
+    let text = String::from_utf8_lossy(body);
+    let shown = if body.is_empty() { "<empty>".into() } else { cut(text.into_owned()) };
+    let why = format!("couldn't get version/kind; json parse error: {why} ({shown})");
+    Err(unrecognized(names, &why))
 }
 
 /// Reads a patched object. What the patch has added and the type does not have is a problem

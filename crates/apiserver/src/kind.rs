@@ -168,6 +168,11 @@ pub trait Kind: Send + Sync + 'static {
         Vec::new()
     }
 
+    /// What a client should be warned of in a changed object that was taken.
+    fn change_warnings(_new: &Self::Object, _old: &Self::Object) -> Vec<String> {
+        Vec::new()
+    }
+
     /// The service account that an admitted object has by name, which must be there.
     fn account(_object: &Self::Object) -> Option<&str> {
         None

@@ -105,9 +105,7 @@ impl Api {
         }
         let mut options = match eviction.delete_options {
             None => DeleteOptions::default(),
-            Some(given) => {
-                DeleteOptions::from_json(serde_json::to_value(given).expect("plain data"))?
-            }
+            Some(given) => DeleteOptions::of(given)?,
         };
         options.is_dry_run |= write.is_dry_run;
         let which =

@@ -570,7 +570,7 @@ impl Core {
                 if let Some(seen) = answer.unreadable {
                     self.router.cannot_read(&job, *seen);
                 }
-                self.note_refusal(&job, &target, &op.kind, &answer.outcome);
+                self.note_refusal(&job, &target, &op.kind, (&answer.outcome, weather));
                 let asker = Asker { ledger: target.ledger, op: op.id };
                 let template = answer.template.as_deref();
                 self.router.settle_with(&job, asker, answer.outcome, template);
@@ -590,12 +590,18 @@ impl Core {
         }
     }
 
-    fn note_refusal(&mut self, uid: &JobUid, target: &Target, kind: &OpKind, outcome: &Outcome) {
+    fn note_refusal(
+        &mut self,
+        uid: &JobUid,
+        target: &Target,
+        kind: &OpKind,
+        (outcome, weather): (&Outcome, Weather),
+    ) {
         if let Outcome::Refused(refusal) = outcome {
             let (verb, reason) = refusals::words(kind, refusal);
             self.metrics.refused(verb, reason);
         }
-        if let Some(why) = refusals::rejection(kind, outcome)
+        if let Some(why) = refusals::rejection(kind, outcome, weather)
             && self.refusals.is_news(uid, Instant::now())
         {
             let (namespace, job) = (&*target.namespace, &*target.job_name);

@@ -171,7 +171,9 @@ impl Metrics {
         };
         // They are there before the first refusal: what comes up at one has not increased for an alert.
         for verb in ["status", "remove_finalizer", "adopt", "release"] {
-            inner.refusals.get_or_create(&Refused { verb, reason: "rejected" }).inc_by(0);
+            for reason in ["rejected", "try_later"] {
+                inner.refusals.get_or_create(&Refused { verb, reason }).inc_by(0);
+            }
         }
         inner.register_upstream();
         inner.register_own();

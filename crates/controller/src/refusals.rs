@@ -1,4 +1,4 @@
-//! What the API will not take of a Job, in its own words: worth a line in the log, and of each Job one
+//! What the API does not take of a Job, in its own words: worth a line in the log, and of each Job one
 //! a minute, as it is asked again ever later and each time refused.
 
 use std::collections::HashMap;
@@ -7,6 +7,7 @@ use std::time::Duration;
 use stint_ledger::op::{OpKind, Outcome, Refusal};
 use tokio::time::Instant;
 
+use crate::answer::Weather;
 use crate::calls::JOB_LEAVES;
 use crate::router::JobUid;
 
@@ -37,8 +38,13 @@ impl Refusals {
     }
 }
 
-/// Why the API will not take a write, ever in this form, that nothing but an odd cluster has refused.
-pub(crate) fn rejection<'a>(kind: &OpKind, outcome: &'a Outcome) -> Option<&'a str> {
+/// Why the API does not take a write that nothing but an odd cluster refuses: ever in this form, or as
+/// long as an admission plugin or a role is what it is. That it is too busy says nothing of the write.
+pub(crate) fn rejection<'a>(
+    kind: &OpKind,
+    outcome: &'a Outcome,
+    weather: Weather,
+) -> Option<&'a str> {
     let is_ours = match kind {
         OpKind::WriteStatus { .. }
         | OpKind::RemoveFinalizer(_)
@@ -54,6 +60,10 @@ pub(crate) fn rejection<'a>(kind: &OpKind, outcome: &'a Outcome) -> Option<&'a s
     };
     match outcome {
         Outcome::Refused(Refusal::Rejected(why)) if is_ours && why != JOB_LEAVES => Some(why),
+        Outcome::Refused(Refusal::TryLater(why)) if is_ours => match weather {
+            Weather::Fine | Weather::Trouble => Some(why),
+            Weather::Busy(_) => None,
+        },
         Outcome::Refused(_) | Outcome::Applied(_) | Outcome::InDoubt => None,
     }
 }
@@ -101,13 +111,17 @@ mod tests {
     }
 
     #[test]
-    fn only_what_the_server_will_not_take_is_worth_a_line() {
+    fn only_what_the_server_does_not_take_is_worth_a_line() {
         let status = OpKind::WriteStatus { version: 1, status: Box::new(JobStatus::default()) };
         let rejected = |why: &str| Outcome::Refused(Refusal::Rejected(why.to_owned()));
-        assert_eq!(rejection(&status, &rejected("no")), Some("no"));
-        assert_eq!(rejection(&status, &rejected(JOB_LEAVES)), None);
-        assert_eq!(rejection(&status, &Outcome::Refused(Refusal::Conflict)), None);
-        assert_eq!(rejection(&OpKind::LookUpJob, &rejected("no")), None);
+        let forbidden = Outcome::Refused(Refusal::TryLater("denied".to_owned()));
+        let (fine, busy) = (Weather::Fine, Weather::Busy(None));
+        assert_eq!(rejection(&status, &rejected("no"), fine), Some("no"));
+        assert_eq!(rejection(&status, &rejected(JOB_LEAVES), fine), None);
+        assert_eq!(rejection(&status, &forbidden, fine), Some("denied"));
+        assert_eq!(rejection(&status, &forbidden, busy), None);
+        assert_eq!(rejection(&status, &Outcome::Refused(Refusal::Conflict), fine), None);
+        assert_eq!(rejection(&OpKind::LookUpJob, &rejected("no"), fine), None);
         assert_eq!(words(&status, &Refusal::Rejected("no".to_owned())), ("status", "rejected"));
     }
 }

@@ -232,7 +232,7 @@ fn kind_of(volume: &Volume) -> String {
         .map_or_else(|| "a volume of no kind".to_owned(), Clone::clone)
 }
 
-/// Where a container sees its volumes.
+/// Where a container sees its volumes, in the order in which they are mounted.
 ///
 /// # Errors
 ///
@@ -274,6 +274,8 @@ pub(crate) fn mounts(
         let target = Path::new("/").join(&mount.mount_path);
         mounts.push(Mount { source, target, read_only: is_read_only });
     }
+    // As container runtimes do: what is mounted within another mount is not to be covered by it.
+    mounts.sort_by_key(|mount| mount.target.components().count());
     Ok(mounts)
 }
 

@@ -26,6 +26,9 @@ const NAMESPACE: &str = "stint-system";
 /// The kind of the Prometheus Operator.
 const MONITORS: &str = "servicemonitors.monitoring.coreos.com";
 
+/// Where stint says how it is, unless it is told otherwise.
+const PORT: u16 = 8080;
+
 /// From one overlay to the other.
 const OVER: &str = "manifests/kustomize-over";
 
@@ -86,9 +89,26 @@ async fn check(cluster: &Cluster, name: &str) {
         apply(cluster, objects, &["--dry-run=server"]).await;
         check_rules(objects).await;
         check_selectors(objects);
+        check_pods(only(objects, "Deployment"));
         create_pod(&admin, &only(objects, "Deployment")["spec"]["template"]).await;
     }
     check_monitors(&installations);
+}
+
+/// What docs/kubernetes.md says of the Pods and no API server asks for: how many there are, that nothing
+/// can be written in them, what they may use, and that they are asked how they are where stint says it.
+fn check_pods(deployment: &Value) {
+    assert_eq!(deployment["spec"]["replicas"], 2);
+    let container = &deployment["spec"]["template"]["spec"]["containers"][0];
+    assert_eq!(container["securityContext"]["readOnlyRootFilesystem"], true, "{container}");
+    let resources = &container["resources"];
+    for amount in ["/requests/cpu", "/requests/memory", "/limits/memory"] {
+        assert!(resources.pointer(amount).is_some(), "no {amount} in {resources}");
+    }
+    assert_eq!(container["ports"], json!([{"name": "http", "containerPort": PORT}]));
+    for (probe, path) in [("livenessProbe", "/healthz"), ("readinessProbe", "/readyz")] {
+        assert_eq!(container[probe]["httpGet"], json!({"path": path, "port": "http"}), "{probe}");
+    }
 }
 
 /// Everything that selects the Pods or the Service of an installation selects those, and says of which

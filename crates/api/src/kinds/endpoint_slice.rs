@@ -46,7 +46,7 @@ pub fn prepare_for_update(new: &mut EndpointSlice, old: &EndpointSlice) {
     set_defaults(new);
     keep_identity(&mut new.metadata, &old.metadata);
     if has_changed(new, old) {
-        new.metadata.generation = Some(old.metadata.generation.unwrap_or(0) + 1);
+        new.metadata.generation = Some(old.metadata.generation.unwrap_or(0).saturating_add(1));
     }
     if !semantically_equal(&json(&new.endpoints), &json(&old.endpoints)) {
         drop_topology(new);

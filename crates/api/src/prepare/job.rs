@@ -59,8 +59,11 @@ pub fn prepare_for_update(new: &mut Job, old: &Job, gates: &FeatureGates) {
     }
     let old_generation = old.metadata.generation;
     let is_unchanged = semantically_equal(&json(new_spec), &json(old_spec));
-    new.metadata.generation =
-        if is_unchanged { old_generation } else { Some(old_generation.unwrap_or(0) + 1) };
+    new.metadata.generation = if is_unchanged {
+        old_generation
+    } else {
+        Some(old_generation.unwrap_or(0).saturating_add(1))
+    };
 }
 
 /// Prepares an update of the status: the spec and everything that grows with it stays.

@@ -61,7 +61,8 @@ pub fn prepare_pod_for_update(new: &mut Pod, old: &Pod) {
     keep_server_fields(&mut new.metadata, &old.metadata);
     let generation = old.metadata.generation;
     let is_same = new.spec == old.spec || semantically_equal(&json(&new.spec), &json(&old.spec));
-    new.metadata.generation = if is_same { generation } else { Some(generation.unwrap_or(0) + 1) };
+    new.metadata.generation =
+        if is_same { generation } else { Some(generation.unwrap_or(0).saturating_add(1)) };
 }
 
 /// Prepares an update of the status, which needs no defaulting: the spec, the owners and

@@ -13,7 +13,7 @@ pub struct Acquaintance {
 
 impl Acquaintance {
     /// Notes that a caller is known.
-    pub(super) fn make(&self) {
+    pub(crate) fn make(&self) {
         self.is_made.store(true, Ordering::Relaxed);
     }
 

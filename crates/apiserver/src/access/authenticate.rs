@@ -10,7 +10,7 @@ use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 use thiserror::Error;
 
 /// The paths that tell whether the server is well, and nothing else.
-const HEALTH_PATHS: [&str; 3] = ["/healthz", "/livez", "/readyz"];
+pub(crate) const HEALTH_PATHS: [&str; 3] = ["/healthz", "/livez", "/readyz"];
 
 /// Why a caller is not known. The answer to all of it is 401 and [`Unauthorized::MESSAGE`]; the
 /// reason is for the server's own log.

@@ -24,6 +24,7 @@ mod roles;
 
 pub use acquaintance::Acquaintance;
 pub use attributes::Attributes;
+pub(crate) use authenticate::HEALTH_PATHS;
 pub use authenticate::{Authenticator, Unauthorized, is_public};
 pub use authorize::{Forbidden, authorize};
 pub use client_certificate::{ClientCertificateError, identify};

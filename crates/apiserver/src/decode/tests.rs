@@ -52,6 +52,29 @@ fn a_body_of_another_type_is_refused() {
 }
 
 #[test]
+fn what_is_yaml_is_no_json() {
+    let template = r#""spec":{"template":{"spec":{"containers":null}}}"#;
+    for broken in [
+        "metadata: {name: a}",
+        "{metadata: {name: a}}",
+        "{'metadata': {'name': 'a'}}",
+        r#"{"metadata":{"name":"a",}}"#,
+        r#"{"metadata":{"labels":}}"#,
+        r#"{"metadata":{"name":"a"}} # a"#,
+        "{\"metadata\":{\"name\":\"a\nb\"}}",
+        // What comes first is a null where the type has none.
+        &format!("{{{template},}}"),
+        &format!("{{{template}}} # a"),
+    ] {
+        for validation in [FieldValidation::Ignore, FieldValidation::Warn] {
+            let status = read(broken, validation).expect_err(broken);
+            assert_eq!(status.code(), 400, "{broken}");
+            assert!(status.message().contains("json parse error: "), "{}", status.message());
+        }
+    }
+}
+
+#[test]
 fn the_last_of_a_repeated_field_counts() {
     let text = r#"{"metadata":{"name":"a","name":"b"},"spec":{"template":{}}}"#;
     for validation in [FieldValidation::Ignore, FieldValidation::Warn] {

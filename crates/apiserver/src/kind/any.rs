@@ -55,6 +55,7 @@ pub trait AnyKind: Send + Sync {
     fn counted_change(&self, new: &dyn Object, old: &dyn Object, now: Timestamp)
     -> Option<Counted>;
     fn warnings(&self, object: &dyn Object) -> Vec<String>;
+    fn change_warnings(&self, new: &dyn Object, old: &dyn Object) -> Vec<String>;
     fn account<'o>(&self, object: &'o dyn Object) -> Option<&'o str>;
     fn resets(&self, part: Part) -> &'static [&'static [&'static str]];
     fn tracked(&self, object: &mut dyn Object, gates: &FeatureGates) -> Vec<u8>;
@@ -201,6 +202,10 @@ impl<K: Kind> AnyKind for Of<K> {
 
     fn warnings(&self, object: &dyn Object) -> Vec<String> {
         K::warnings(object.expect_ref())
+    }
+
+    fn change_warnings(&self, new: &dyn Object, old: &dyn Object) -> Vec<String> {
+        K::change_warnings(new.expect_ref(), old.expect_ref())
     }
 
     fn account<'o>(&self, object: &'o dyn Object) -> Option<&'o str> {

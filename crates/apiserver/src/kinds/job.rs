@@ -58,6 +58,14 @@ impl Kind for Jobs {
         warning::of_job(job)
     }
 
+    /// Again of all of the spec, whatever has changed in it, as in Kubernetes.
+    fn change_warnings(new: &Job, old: &Job) -> Vec<String> {
+        if new.metadata.generation == old.metadata.generation {
+            return Vec::new();
+        }
+        warning::of_job_spec(new)
+    }
+
     fn tracked(job: &mut Job, gates: &FeatureGates) -> Vec<u8> {
         // The labels of a new Job come from its template as that is in the end, so the Job is left
         // as it was.

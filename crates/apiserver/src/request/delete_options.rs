@@ -1,6 +1,6 @@
 //! The options of a delete, from its body or its query.
 
-use serde::Deserialize;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::DeleteOptions as Written;
 use stint_api::field_error::{FieldError, quote};
 use stint_api::field_path::Path;
 
@@ -37,36 +37,16 @@ pub struct DeleteOptions {
     pub is_dry_run: bool,
 }
 
-/// As they are written in a body.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct Written {
-    kind: Option<String>,
-    grace_period_seconds: Option<i64>,
-    propagation_policy: Option<String>,
-    orphan_dependents: Option<bool>,
-    preconditions: Option<Preconditions>,
-    dry_run: Option<Vec<String>>,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct Preconditions {
-    uid: Option<String>,
-    resource_version: Option<String>,
-}
-
 impl DeleteOptions {
     /// Reads them from a body, or from the query if there is none.
     pub fn read(body: &[u8], format: Format, query: &Query) -> Result<Self, Status> {
         let written = if body.is_empty() {
             Written {
-                kind: None,
                 grace_period_seconds: query.number("gracePeriodSeconds")?,
                 propagation_policy: query.get("propagationPolicy").map(str::to_owned),
                 orphan_dependents: query.flag("orphanDependents")?,
-                preconditions: None,
                 dry_run: Some(query.all("dryRun").map(str::to_owned).collect()),
+                ..Written::default()
             }
         } else if format == Format::Json && body.trim_ascii() == b"null" {
             // As good as an object without anything in it.
@@ -74,17 +54,11 @@ impl DeleteOptions {
         } else {
             decode::plain(body, format, "meta.k8s.io/v1", "DeleteOptions")?
         };
-        Self::check(written)
+        Self::of(written)
     }
 
-    /// Takes them from another object that carries them, such as an eviction.
-    pub fn from_json(value: serde_json::Value) -> Result<Self, Status> {
-        let written = serde_json::from_value(value)
-            .map_err(|error| Status::bad_request(error.to_string()))?;
-        Self::check(written)
-    }
-
-    fn check(written: Written) -> Result<Self, Status> {
+    /// Checks them as they are written in a body, of their own or of an eviction.
+    pub(crate) fn of(written: Written) -> Result<Self, Status> {
         if let Some(kind) = written.kind.filter(|kind| !matches!(&**kind, "" | "DeleteOptions")) {
             let kind = quote(&kind);
             return Err(Status::bad_request(format!("kind {kind} is not DeleteOptions")));

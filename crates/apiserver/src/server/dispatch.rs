@@ -23,6 +23,7 @@ use crate::api::{Written, key};
 use crate::audit::Record;
 use crate::decode::{FieldValidation, Format, check_json, repeated_fields, strange_members};
 use crate::discovery;
+use crate::health;
 use crate::kind::{AnyKind, Part};
 use crate::metrics::RequestLabels;
 use crate::openapi::{self, Found};
@@ -279,6 +280,10 @@ impl<'r> Call<'r> {
             }
             Target::Path(path) if path.starts_with("/openapi") => self.openapi(path).await,
             Target::Path(path) => {
+                if let Some(answer) = health::answer_one(path, &self.server.api) {
+                    self.only_reads()?;
+                    return Ok(answer);
+                }
                 let document = match *path {
                     "/version" => Some(discovery::version()),
                     "/" => Some(json!({"paths": discovery::paths()})),

@@ -315,6 +315,20 @@ async fn a_delete_without_a_body_has_any_media_type() {
 }
 
 #[tokio::test]
+async fn what_has_the_last_of_all_generations_can_be_deleted() {
+    let server = with_namespace().await;
+    let body =
+        format!(r#"{{"metadata":{{"name":"a","generation":{},"finalizers":["f/a"]}}}}"#, i64::MAX);
+    assert_eq!(send(&server, "POST", CONFIG_MAPS, &body).await.0, 201);
+    let path = format!("{CONFIG_MAPS}/a");
+    let (code, marked) = send(&server, "DELETE", &path, "").await;
+    assert_eq!((code, &marked["metadata"]["generation"]), (200, &i64::MAX.into()), "{marked}");
+    let (code, said) = send(&server, "PUT", &path, r#"{"metadata":{"name":"a"}}"#).await;
+    assert_eq!(code, 200, "{said}");
+    assert_eq!(send(&server, "GET", &path, "").await.0, 404);
+}
+
+#[tokio::test]
 async fn owners_that_are_given_twice_are_owners_once() {
     let server = with_namespace().await;
     let owner =
@@ -407,7 +421,14 @@ async fn an_age_in_a_watch_is_that_of_its_event() {
 #[tokio::test]
 async fn nobody_comes_in_without_a_name_but_for_the_health() {
     let server = server(Limits::default()).server;
-    for (path, code) in [("/livez", 200), ("/readyz", 500), (CONFIG_MAPS, 401), ("/version", 401)] {
+    let rows = [
+        ("/livez", 200),
+        ("/readyz", 500),
+        ("/livez/ping", 401),
+        (CONFIG_MAPS, 401),
+        ("/version", 401),
+    ];
+    for (path, code) in rows {
         let request = Request::get(path).body(Full::new(Bytes::new())).expect("a request");
         assert_eq!(server.handle(request).await.status(), code, "{path}");
     }
@@ -806,10 +827,17 @@ async fn a_server_that_cannot_write_is_not_well() {
     let nobody = Authenticator::new(Vec::<(String, Identity)>::new());
     let server = ApiServer::new(store.clone(), nobody, config, Limits::default());
     let server = server.local(Identity::admin());
-    assert_eq!(get(&server, "/livez").await.status(), 200);
+    for (path, code) in
+        [("/livez", 200), ("/livez/ping", 200), ("/healthz/store", 200), ("/livez/x", 404)]
+    {
+        assert_eq!(get(&server, path).await.status(), code, "{path}");
+    }
     store.close().await.expect("it closes");
-    assert_eq!(get(&server, "/livez").await.status(), 500);
-    assert_eq!(get(&server, "/readyz").await.status(), 500);
+    for (path, code) in
+        [("/livez", 500), ("/readyz", 500), ("/livez/ping", 200), ("/livez/store", 500)]
+    {
+        assert_eq!(get(&server, path).await.status(), code, "{path}");
+    }
 }
 
 /// Writes something, which must be taken, and gives what came of it.

@@ -87,7 +87,7 @@ impl Api {
                 if let Some(entry) = self.store.get(&key) {
                     return Err(taken(kind, &name, Some(&entry)));
                 }
-                warn(&mut warnings, kind, object.as_ref());
+                warn(&mut warnings, kind.warnings(object.as_ref()));
                 return Ok(Written { stored, revision: None, is_new: true, warnings });
             }
             let mut write = Write::create(key, stored.clone());
@@ -97,7 +97,7 @@ impl Api {
             let failed = match self.write_counted(namespace, counted, write).await {
                 Ok(change) => {
                     let revision = Some(change.revision);
-                    warn(&mut warnings, kind, object.as_ref());
+                    warn(&mut warnings, kind.warnings(object.as_ref()));
                     return Ok(Written { stored, revision, is_new: true, warnings });
                 }
                 Err(failed @ Failed::Refused(_)) => return Err(failed.status(kind, &name)),
@@ -206,10 +206,10 @@ impl Api {
     }
 }
 
-/// Adds what is to be warned of in a new object, as far as an answer has room for it.
-fn warn(warnings: &mut Vec<String>, kind: &dyn AnyKind, object: &dyn Object) {
+/// Adds what is to be warned of in an object, as far as an answer has room for it.
+pub(super) fn warn(warnings: &mut Vec<String>, more: Vec<String>) {
     let room = MAX_WARNINGS.saturating_sub(warnings.len());
-    warnings.extend(kind.warnings(object).into_iter().take(room));
+    warnings.extend(more.into_iter().take(room));
 }
 
 /// The address that an object has or asks for.

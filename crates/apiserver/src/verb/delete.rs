@@ -167,7 +167,8 @@ fn mark(meta: &mut ObjectMeta, now: Timestamp) {
 
 fn bump_generation(meta: &mut ObjectMeta) {
     if let Some(generation) = meta.generation.filter(|generation| *generation > 0) {
-        meta.generation = Some(generation + 1);
+        // Of many kinds clients choose it, and one below zero could never be written again.
+        meta.generation = Some(generation.saturating_add(1));
     }
 }
 

@@ -17,6 +17,7 @@ use stint_store::{Condition, Revision, StoreError, Write};
 
 use super::apply::{ApplyPatch, Made};
 use super::charge::Failed;
+use super::create::warn;
 use super::metadata;
 use super::track::{Owners, Tracked, differ_in_times_only, text};
 use crate::api::{Api, Current, Written, store_failed};
@@ -190,7 +191,7 @@ impl Api {
     /// request does not care.
     async fn try_update(
         &self,
-        attempt: Attempt<'_>,
+        mut attempt: Attempt<'_>,
         mut new: Box<dyn Object>,
         is_dry_run: bool,
     ) -> Result<Option<Written>, Status> {
@@ -234,6 +235,9 @@ impl Api {
         new.meta_mut().managed_fields = None;
         if !errors.is_empty() {
             return Err(kind.invalid(name, &errors));
+        }
+        if part == Part::Whole {
+            warn(&mut attempt.warnings, kind.change_warnings(new.as_ref(), old.as_ref()));
         }
         let counted = match part {
             Part::Whole => kind.counted_change(new.as_ref(), old.as_ref(), self.now()),

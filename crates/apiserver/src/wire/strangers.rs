@@ -15,6 +15,10 @@ use crate::access::Acquaintance;
 /// Whoever had something under way this long ago is about to ask for more.
 const IDLE_TIME: Duration = Duration::from_secs(1);
 
+/// Whoever came this long ago is about to say who they are, or has asked how the server is and waits
+/// for the answer.
+const ARRIVAL_TIME: Duration = Duration::from_secs(1);
+
 /// The connections by their order of arrival. Clones are the same ones.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Strangers {
@@ -29,6 +33,7 @@ struct Inner {
 
 #[derive(Debug)]
 struct Guest {
+    came: Instant,
     acquaintance: Acquaintance,
     activity: Activity,
     leave: Arc<Notify>,
@@ -44,6 +49,7 @@ impl Strangers {
         let (acquaintance, activity) = (Acquaintance::default(), Activity::new());
         let (leave, dismiss) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
         let guest = Guest {
+            came: Instant::now(),
             acquaintance: acquaintance.clone(),
             activity: activity.clone(),
             leave: leave.clone(),
@@ -54,29 +60,36 @@ impl Strangers {
     }
 
     /// Sends the one away who has been a stranger for longest, or else lets the one go who has had
-    /// nothing under way for longest; `false` if there is none.
+    /// nothing under way for longest; `false` if there is none. A stranger who has just come goes only if
+    /// there is nobody else: else one newcomer would push the other out.
     pub(super) fn send_one_away(&self) -> bool {
         let mut inner = self.lock();
-        let oldest = inner.here.iter().find(|(_, guest)| !guest.acquaintance.is_made());
-        if let Some(number) = oldest.map(|(number, _)| *number) {
-            let guest = inner.here.remove(&number).expect("it was just there");
-            guest.leave.notify_one();
-            return true;
-        }
-        let idle = inner.here.iter().filter_map(|(number, guest)| {
+        let now = Instant::now();
+        let stranger = inner.here.iter().find(|(_, guest)| !guest.acquaintance.is_made());
+        let stranger = stranger.map(|(number, guest)| (*number, guest.came + ARRIVAL_TIME > now));
+        let idle = inner.here.iter().filter(|(_, guest)| guest.acquaintance.is_made());
+        let idle = idle.filter_map(|(number, guest)| {
             let since = guest.activity.idle_since()?;
-            (since + IDLE_TIME <= Instant::now()).then_some((since, *number))
+            (since + IDLE_TIME <= now).then_some((since, *number))
         });
-        let found = idle.min().and_then(|(_, number)| inner.here.remove(&number));
-        if let Some(guest) = &found {
-            guest.dismiss.notify_one();
+        let idle = idle.min().map(|(_, number)| number);
+        match (stranger, idle) {
+            (Some((_, true)) | None, Some(number)) => inner.part_with(number).dismiss.notify_one(),
+            (Some((number, _)), _) => inner.part_with(number).leave.notify_one(),
+            (None, None) => return false,
         }
-        found.is_some()
+        true
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
         // Nothing in here panics between two changes that belong together.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Inner {
+    fn part_with(&mut self, number: u64) -> Guest {
+        self.here.remove(&number).expect("it was just there")
     }
 }
 
@@ -102,5 +115,49 @@ impl Visit {
 impl Drop for Visit {
     fn drop(&mut self) {
         self.strangers.lock().here.remove(&self.number);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MOMENT: Duration = Duration::from_millis(10);
+
+    fn is_told(notify: &Notify) -> bool {
+        std::pin::pin!(notify.notified()).enable()
+    }
+
+    fn known(strangers: &Strangers) -> Visit {
+        let visit = strangers.arrive();
+        visit.acquaintance.make();
+        visit
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_stranger_who_has_just_come_stays_if_somebody_else_has_nothing_under_way() {
+        let strangers = Strangers::default();
+        let (idle, busy) = (known(&strangers), known(&strangers));
+        let _request = busy.activity.begin();
+        tokio::time::advance(IDLE_TIME).await;
+        let newcomer = strangers.arrive();
+        assert!(strangers.send_one_away());
+        assert!(is_told(&idle.dismiss) && !is_told(&newcomer.leave));
+        // Nobody else is left but those who have something under way.
+        assert!(strangers.send_one_away());
+        assert!(is_told(&newcomer.leave));
+        assert!(!strangers.send_one_away() && !is_told(&busy.dismiss));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_stranger_goes_before_those_who_are_known_and_the_oldest_first() {
+        let strangers = Strangers::default();
+        let idle = known(&strangers);
+        let first = strangers.arrive();
+        tokio::time::advance(MOMENT).await;
+        let second = strangers.arrive();
+        tokio::time::advance(ARRIVAL_TIME - MOMENT).await;
+        assert!(strangers.send_one_away());
+        assert!(is_told(&first.leave) && !is_told(&second.leave) && !is_told(&idle.dismiss));
     }
 }

@@ -6,7 +6,7 @@ use stint_apiserver::fields::apply::conflict_message;
 use stint_apiserver::fields::check;
 use stint_apiserver::fields::compare::Changes;
 use stint_apiserver::fields::managed::Managed;
-use stint_apiserver::fields::set::read_text;
+use stint_apiserver::fields::set::{MAX_LEVELS, read_text};
 use stint_apiserver::fields::tree::Tree;
 
 use crate::table::{Owned, author, message};
@@ -162,8 +162,12 @@ fn duplicates_that_are_stored_already_do_no_harm() {
 
 #[test]
 fn what_is_no_set_of_fields_is_refused() {
-    let deep = format!("{}{}", "{\"f:a\":".repeat(100), "{}".to_owned() + &"}".repeat(100));
-    assert!(read_text(&deep).is_ok());
+    let of_levels = |levels: usize| {
+        let around = levels - 1;
+        format!("{}{{}}{}", "{\"f:a\":".repeat(around), "}".repeat(around))
+    };
+    assert!(read_text(&of_levels(MAX_LEVELS)).is_ok());
+    assert!(read_text(&of_levels(MAX_LEVELS + 1)).is_err());
     for text in ["[]", "5", "\"f:a\"", "{\"a\":{}}", "{\"f:a\":[]}", "{\"k:\":{}}", "{\"\":{}}"] {
         assert!(read_text(text).is_err(), "{text}");
     }

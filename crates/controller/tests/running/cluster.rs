@@ -84,7 +84,12 @@ impl Cluster {
 
     /// What a controller's client speaks to.
     pub(crate) fn service(&self) -> Service {
-        self.tally.around(self.still.around(self.server.local(Identity::controller())))
+        self.service_for(Identity::controller())
+    }
+
+    /// What the client of somebody speaks to.
+    pub(crate) fn service_for(&self, somebody: Identity) -> Service {
+        self.tally.around(self.still.around(self.server.local(somebody)))
     }
 
     /// The newest version of the store.

@@ -204,6 +204,19 @@ fn a_mount_is_read_only_if_it_or_its_volume_is() {
 }
 
 #[test]
+fn a_mount_covers_none_that_is_within_it_wherever_it_is_written() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let volumes = made(folder.path(), json!([{"name": "v", "emptyDir": {}}])).expect("made");
+    let mount = |path: &str| json!({"name": "v", "mountPath": path});
+    let paths = ["/a/b/c", "/z", "/a/b/", "/a", "/b"];
+    let container = json!({"name": "c", "volumeMounts": paths.map(mount)});
+    let container = serde_json::from_value(container).expect("a container");
+    let mounts = mounts(&container, &volumes, &[]).expect("they are there");
+    let targets: Vec<&Path> = mounts.iter().map(|mount| &*mount.target).collect();
+    assert_eq!(targets, ["/z", "/a", "/b", "/a/b/", "/a/b/c"].map(Path::new));
+}
+
+#[test]
 fn a_file_of_a_volume_is_found_and_stays_in_it() {
     let folder = tempfile::tempdir().expect("a folder");
     let volumes = made(folder.path(), json!([{"name": "v", "emptyDir": {}}])).expect("made");

@@ -11,7 +11,8 @@ use std::time::Instant;
 
 use k8s_openapi::api::batch::v1::Job;
 use tokio::sync::mpsc::{Sender, channel};
-use tokio::sync::{Semaphore, oneshot, watch};
+use tokio::sync::oneshot::{self, error::TryRecvError};
+use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
 use super::past::{broken, has_not_begun, no_pod, refusal, tell_waiting};
@@ -260,7 +261,7 @@ impl Follower {
         let patience = Patience { is_full: self.is_full.clone(), is_over };
         self.streams.spawn(async move {
             let Turn { run, is_missed, before, read } = turn;
-            let place = room.acquire().await;
+            let mut place = room.acquire().await;
             // Both are open before either is read: with every new run an old one goes that nobody
             // has opened.
             let log = open(&client, &pod, &container, Part { run: Some(run), ..part }).await;
@@ -272,12 +273,15 @@ impl Follower {
                 }
                 None => None,
             };
-            // Those before may need the place to get there.
-            drop(place);
-            if let Some(before) = before {
+            if let Some(mut before) = before
+                && before.try_recv() == Err(TryRecvError::Empty)
+            {
+                // Those before may need the place to get there. Nobody else leaves it: all that wait
+                // would open their logs before anybody reads one.
+                drop(place);
                 let _ = before.await;
+                place = room.acquire().await;
             }
-            let _place = room.acquire().await;
             if let Some(missed) = missed {
                 let _ = pump(missed, &prefix, &said, patience.clone()).await;
             }
@@ -287,10 +291,117 @@ impl Follower {
                 }
                 Err(error) => Err(refusal(&error)),
             };
+            drop(place);
             let _ = read.send(());
             if let Err(why) = ended {
                 say(&said, broken(&pod, &container, &why)).await;
             }
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+    use std::future::{Ready, ready};
+    use std::task::{Context, Poll};
+
+    use bytes::Bytes;
+    use clap::Parser;
+    use futures_util::future::BoxFuture;
+    use futures_util::stream::{BoxStream, StreamExt, once};
+    use http::{Request, Response};
+    use http_body_util::StreamBody;
+    use hyper::body::Frame;
+    use kube::Client;
+    use kube::client::Body;
+    use serde_json::json;
+    use tokio::task::yield_now;
+    use tower_service::Service;
+
+    use super::*;
+    use crate::logs_args::LogsArgs;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: LogsArgs,
+    }
+
+    /// Gives out logs with nothing in them that all end at the same moment.
+    #[derive(Clone)]
+    struct Logs {
+        is_over: watch::Receiver<bool>,
+        /// Each log that is open has a share.
+        open: Arc<()>,
+    }
+
+    impl Service<Request<Body>> for Logs {
+        type Response = Response<StreamBody<BoxStream<'static, Result<Frame<Bytes>, Infallible>>>>;
+        type Error = Infallible;
+        type Future = Ready<Result<Self::Response, Infallible>>;
+
+        fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+            Poll::Ready(Ok(()))
+        }
+
+        fn call(&mut self, _: Request<Body>) -> Self::Future {
+            let Logs { mut is_over, open } = self.clone();
+            let end: BoxFuture<'static, ()> = Box::pin(async move {
+                let _open = open;
+                let _ = is_over.wait_for(|is_over| *is_over).await;
+            });
+            let nothing = once(end).filter_map(|()| ready(None));
+            ready(Ok(Response::new(StreamBody::new(nothing.boxed()))))
+        }
+    }
+
+    fn pod(index: usize, restarts: usize) -> PodSight {
+        let status = json!([{"name": "main", "state": {"running": {}}, "restartCount": restarts}]);
+        let metadata = json!({"name": format!("work-{index}"), "uid": index.to_string()});
+        let pod = json!({"metadata": metadata, "status": {"containerStatuses": status}});
+        serde_json::from_value(pod).expect("it is a Pod")
+    }
+
+    /// Whoever opens all of them before one is read has more connections than a server gives.
+    #[tokio::test]
+    async fn no_more_logs_are_open_than_are_followed_at_once() {
+        let over = watch::Sender::new(false);
+        let open = Arc::new(());
+        let logs = Logs { is_over: over.subscribe(), open: open.clone() };
+        let count = || Arc::strong_count(&open) - 2;
+        let job: Job = serde_json::from_value(json!({"spec": {"template": {"spec":
+            {"containers": [{"name": "main"}]}}}}))
+        .expect("it is a Job");
+        let args = Line::try_parse_from(["logs", "work"]).expect("it is well-formed").args;
+        let (said, _heard) = channel(MAX_FOLLOWED);
+        let mut follower = Follower {
+            calls: Calls::new(Client::new(logs, "default")),
+            uid: String::new(),
+            wanted: Arc::new(Wanted::new(&job, &args).expect("it can be wanted")),
+            has_prefix: true,
+            begun: HashMap::new(),
+            streams: JoinSet::new(),
+            room: Arc::new(Semaphore::new(MAX_FOLLOWED)),
+            has_told_room: false,
+            waiting: HashMap::new(),
+            said,
+            is_full: watch::Sender::new(false).subscribe(),
+        };
+        let pods = 2 * MAX_FOLLOWED;
+        for (restarts, since) in [(0, Since::Start), (1, Since::Later)] {
+            over.send_replace(false);
+            for index in 0..pods {
+                follower.observe(&pod(index, restarts), Part::default(), since).await;
+            }
+            // Whatever can be done is done.
+            for _ in 0..100 * pods {
+                yield_now().await;
+            }
+            assert_eq!(count(), MAX_FOLLOWED, "with {restarts} restarts");
+            over.send_replace(true);
+            while follower.streams.join_next().await.is_some() {}
+            assert_eq!(count(), 0, "with {restarts} restarts");
+        }
     }
 }

@@ -210,6 +210,8 @@ struct Told {
     pause: Duration,
     /// Whether something was counted since its counts were told.
     is_untold: bool,
+    /// How they were told.
+    text: String,
     /// Whether the Job has: what was counted is told with that.
     has_ended: bool,
 }
@@ -219,19 +221,28 @@ impl Told {
         (self.has_ended, self.is_untold) = (true, false);
     }
 
-    /// The counts of a Job, now that it is time for them.
-    fn tell(&mut self, job: &JobProgress, now: Instant) -> String {
+    /// The counts of a Job, now that it is time for them, unless they are as they were: there is more in a
+    /// status.
+    fn tell(&mut self, job: &JobProgress, now: Instant) -> Option<String> {
+        self.is_untold = false;
+        let text = format!("{}: {}\n", job.title, words::counts(&job.counts()));
+        if text == self.text {
+            return None;
+        }
         self.pause = (self.pause * 2).min(LAST_PAUSE);
         self.next = now + self.pause;
-        self.is_untold = false;
-        format!("{}: {}\n", job.title, words::counts(&job.counts()))
+        self.text.clone_from(&text);
+        Some(text)
     }
 }
 
 impl Plain {
     fn new(progress: &Progress, now: Instant) -> Self {
         let (next, pause) = (now + FIRST_PAUSE, FIRST_PAUSE);
-        let told = || Told { failures: 0, next, pause, is_untold: false, has_ended: false };
+        let told = || {
+            let text = String::new();
+            Told { failures: 0, next, pause, is_untold: false, text, has_ended: false }
+        };
         Plain { jobs: progress.jobs().iter().map(|_| told()).collect() }
     }
 
@@ -239,7 +250,7 @@ impl Plain {
     fn due(&mut self, progress: &Progress, now: Instant) -> Vec<String> {
         let all = self.jobs.iter_mut().zip(progress.jobs());
         let due = all.filter(|(told, _)| told.is_untold && told.next <= now);
-        due.map(|(told, job)| told.tell(job, now)).collect()
+        due.filter_map(|(told, job)| told.tell(job, now)).collect()
     }
 
     /// The line about a change, if it is worth one now.
@@ -282,7 +293,7 @@ impl Plain {
                     told.is_untold = !told.has_ended;
                     return None;
                 }
-                Some(told.tell(&progress.jobs()[*job], now))
+                told.tell(&progress.jobs()[*job], now)
             }
         }
     }
@@ -299,9 +310,13 @@ mod tests {
     use crate::words::Counted;
 
     fn progress(now: Instant) -> Progress {
+        progress_after(1, now)
+    }
+
+    fn progress_after(succeeded: u64, now: Instant) -> Progress {
         let job: Job = serde_json::from_value(json!({
             "metadata": {"name": "work", "uid": "u"},
-            "spec": {"completions": 4, "template": {}}, "status": {"succeeded": 1},
+            "spec": {"completions": 4, "template": {}}, "status": {"succeeded": succeeded},
         }))
         .expect("it is a Job");
         let mut progress = Progress::default();
@@ -312,10 +327,10 @@ mod tests {
     #[test]
     fn counts_are_told_ever_more_rarely() {
         let now = Instant::now();
-        let progress = progress(now);
-        let mut plain = Plain::new(&progress, now);
+        let mut plain = Plain::new(&progress(now), now);
         let told: Vec<u64> = (0..100)
             .filter(|second| {
+                let progress = progress_after(*second, now);
                 let now = now + Duration::from_secs(*second);
                 plain.line(&Change::Counted { job: 0 }, &progress, now).is_some()
             })
@@ -336,11 +351,14 @@ mod tests {
         assert_eq!(plain.due(&progress, at(900)), [""; 0]);
         assert_eq!(plain.due(&progress, at(1_000)), ["work: 1 of 4 done, 3 waiting\n"]);
         assert_eq!(plain.due(&progress, at(9_000)), [""; 0], "it is told");
-        assert_eq!(
-            plain.line(&Change::Counted { job: 0 }, &progress, at(9_500)).map(drop),
-            Some(())
-        );
+        let counted = Change::Counted { job: 0 };
+        assert_eq!(plain.line(&counted, &progress, at(9_500)), None, "no count has changed");
+        let progress = progress_after(2, begun);
+        let told = plain.line(&counted, &progress, at(9_500));
+        assert_eq!(told.as_deref(), Some("work: 2 of 4 done, 2 waiting\n"));
         assert_eq!(plain.due(&progress, at(90_000)), [""; 0], "it was told at once");
+        assert_eq!(plain.line(&counted, &progress, at(10_000)), None);
+        assert_eq!(plain.due(&progress, at(90_000)), [""; 0], "the counts are the same");
     }
 
     #[test]
