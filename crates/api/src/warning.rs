@@ -23,7 +23,7 @@ use crate::quantity::Quantity;
 /// The longest DNS label.
 const LABEL_CHARS: usize = 63;
 
-/// From how many warnings on ports are not looked at any more: more than any answer has room for.
+/// From how many warnings on ports and values are not looked at any more: more than any answer has room for.
 const MAX_WARNINGS: usize = 100;
 
 /// How many ports are compared with each other. The largest body holds a hundred thousand of one number, which
@@ -228,6 +228,9 @@ fn warn_of_node_affinity(rules: &NodeAffinity, path: &Path<'_>, warnings: &mut V
             // Those of required terms are errors.
             let judged = expression.values.iter().flatten().filter(|_| are_values_judged);
             for (index, value) in judged.enumerate() {
+                if warnings.len() >= MAX_WARNINGS {
+                    break;
+                }
                 for why in identifier::label_value(value) {
                     warnings.push(format!("{}: {value} is invalid, {why}", values.index(index)));
                 }

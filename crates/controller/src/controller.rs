@@ -598,7 +598,7 @@ impl Core {
         (outcome, weather): (&Outcome, Weather),
     ) {
         if let Outcome::Refused(refusal) = outcome {
-            let (verb, reason) = refusals::words(kind, refusal);
+            let (verb, reason) = refusals::words(kind, refusal, weather);
             self.metrics.refused(verb, reason);
         }
         if let Some(why) = refusals::rejection(kind, outcome, weather)

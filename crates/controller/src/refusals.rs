@@ -69,7 +69,11 @@ pub(crate) fn rejection<'a>(
 }
 
 /// What was refused, and why, in a word each: for metrics.
-pub(crate) fn words(kind: &OpKind, refusal: &Refusal) -> (&'static str, &'static str) {
+pub(crate) fn words(
+    kind: &OpKind,
+    refusal: &Refusal,
+    weather: Weather,
+) -> (&'static str, &'static str) {
     let verb = match kind {
         OpKind::CreatePod(_) => "create",
         OpKind::DeletePod(_) => "delete",
@@ -84,6 +88,7 @@ pub(crate) fn words(kind: &OpKind, refusal: &Refusal) -> (&'static str, &'static
         Refusal::AlreadyExists => "already_exists",
         Refusal::Conflict => "conflict",
         Refusal::NotFound => "not_found",
+        Refusal::TryLater(_) if matches!(weather, Weather::Busy(_)) => "busy",
         Refusal::TryLater(_) => "try_later",
         Refusal::Rejected(why) if why == JOB_LEAVES => "not_found",
         Refusal::Rejected(_) => "rejected",
@@ -122,6 +127,10 @@ mod tests {
         assert_eq!(rejection(&status, &forbidden, busy), None);
         assert_eq!(rejection(&status, &Outcome::Refused(Refusal::Conflict), fine), None);
         assert_eq!(rejection(&OpKind::LookUpJob, &rejected("no"), fine), None);
-        assert_eq!(words(&status, &Refusal::Rejected("no".to_owned())), ("status", "rejected"));
+        let reason = |refusal: Refusal, weather| words(&status, &refusal, weather);
+        let (rejected, later) = (Refusal::Rejected("no".into()), Refusal::TryLater("no".into()));
+        assert_eq!(reason(rejected, Weather::Fine), ("status", "rejected"));
+        assert_eq!(reason(later.clone(), Weather::Fine), ("status", "try_later"));
+        assert_eq!(reason(later, Weather::Busy(None)), ("status", "busy"));
     }
 }

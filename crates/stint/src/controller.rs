@@ -86,7 +86,7 @@ impl ControllerError {
 }
 
 /// On how many threads it works. An answer costs some 0.1 ms, so that one takes thousands in a second,
-/// more than an API server gives; and between two a fifth of the time goes into waking each other.
+/// more than an API server gives; and between several an eighth of the time goes into waking each other.
 const THREADS: usize = 1;
 
 fn work(settings: Settings) -> Result<(), ControllerError> {

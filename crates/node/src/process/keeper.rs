@@ -1,6 +1,6 @@
 //! The process between the helper and a container: it prepares what the container sees, starts
 //! its first process, and tells the server how that ends. It is forked off the helper and runs no
-//! program of its own.
+//! program of its own; its memory is at the hand of the first process until that runs one.
 //!
 //! Where a container has a pid namespace, its keeper is the first process there: it takes in
 //! whoever loses a parent, and when it ends the kernel ends everybody else in the namespace. The
@@ -186,9 +186,13 @@ fn start(task: Task<'_>) -> Result<(Pid, Option<OwnedFd>), Failure> {
         descriptors,
         death_signal: if reach == Reach::Namespace { 0 } else { libc::SIGKILL },
     };
-    let first = match prepared.stays_the_same_user() {
+    // Who turns into somebody else, or can be seen by processes that are there already, should not have
+    // this one's memory at hand. And in a control group with too little memory for the program to begin
+    // the kernel ends nobody who has only borrowed his: the program would fail in some odd way instead.
+    let may_borrow =
+        prepared.stays_the_same_user() && reach == Reach::Namespace && around.group.is_none();
+    let first = match may_borrow {
         true => sys::start_borrowing(|| prepared.run(&around, &told)),
-        // Who turns into somebody else should not have this one's memory at hand.
         false => sys::fork(0).map(|fork| match fork {
             Fork::Child => prepared.run(&around, &told),
             Fork::Parent(first) => first,

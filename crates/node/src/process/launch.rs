@@ -1,4 +1,4 @@
-//! From a fork to the program: what the first process of a container does before it becomes what
+//! From the start of a process to its program: what the first process of a container does before it becomes what
 //! it was started for. Everything it got from the helper is put back to what a program expects.
 
 use std::ffi::{CString, NulError};
@@ -15,7 +15,7 @@ use super::wire::{Failure, FailureKind, Launch, Wire};
 /// shells use.
 const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// A program with all that a fork should not have to make.
+/// A program with all that a new process should not have to make.
 #[derive(Debug)]
 pub(super) struct Prepared<'a> {
     launch: &'a Launch,
@@ -24,7 +24,7 @@ pub(super) struct Prepared<'a> {
     programs: Vec<CString>,
 }
 
-/// What the first process needs from who forks it.
+/// What the first process needs from who starts it.
 #[derive(Debug)]
 pub(super) struct Surroundings<'a> {
     /// What it reads.

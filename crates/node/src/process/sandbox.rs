@@ -141,14 +141,17 @@ impl ProcessSandbox {
         }
     }
 
-    /// The hosts file first, so that a container can still have one of its own.
+    /// The hosts file is the first of its depth, so that a container can still have one of its own, and what is
+    /// mounted at a folder above does not cover it.
     fn mounts(&self, spec: &ContainerSpec) -> Vec<Mount> {
         let hosts = self.spec.hosts_file.iter().map(|source| Mount {
             source: source.clone(),
             target: "/etc/hosts".into(),
             read_only: false,
         });
-        hosts.chain(spec.mounts.iter().cloned()).collect()
+        let mut mounts: Vec<Mount> = hosts.chain(spec.mounts.iter().cloned()).collect();
+        mounts.sort_by_key(|mount| mount.target.components().count());
+        mounts
     }
 }
 

@@ -61,7 +61,7 @@ pub(super) fn start_borrowing(mut work: impl FnMut() -> libc::c_int) -> io::Resu
         unsafe { (*work)() }
     }
     // Aligned as a stack has to be, wherever it begins.
-    let mut stack = vec![MaybeUninit::<u128>::uninit(); BORROWED_STACK_BYTES / size_of::<u128>()];
+    let mut stack = Vec::<u128>::with_capacity(BORROWED_STACK_BYTES / size_of::<u128>());
     let mut work: &mut dyn FnMut() -> libc::c_int = &mut work;
     let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
     // SAFETY: the child has a stack of its own, all of it within `stack`, which grows down on every
@@ -69,7 +69,7 @@ pub(super) fn start_borrowing(mut work: impl FnMut() -> libc::c_int) -> io::Resu
     // above), stand still until the child runs a program or ends: `work` and `stack` outlive its
     // use of them, and nobody else looks at what it changes meanwhile.
     let pid = unsafe {
-        let top = stack.as_mut_ptr().add(stack.len());
+        let top = stack.as_mut_ptr().add(stack.capacity());
         libc::clone(begin, top.cast(), flags, ptr::from_mut(&mut work).cast())
     };
     check(pid)

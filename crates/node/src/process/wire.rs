@@ -107,8 +107,9 @@ pub(super) enum FailureKind {
 }
 
 impl Failure {
-    /// The most that is said of a failure: it goes into the status of a Pod, and into one packet.
-    const MESSAGE_BYTES: usize = 4096;
+    /// The most that is said of a failure: it goes into the status of a Pod, into one packet, and with all
+    /// around it into one page, which every pipe takes without a reader.
+    const MESSAGE_BYTES: usize = 4000;
 
     pub(super) fn new(kind: FailureKind, message: impl Into<String>) -> Self {
         let mut message = message.into();
