@@ -35,7 +35,8 @@ fn a_server_removes_what_ended_pods_have_sealed() {
         let (server, kubectl) = home.server();
         kubectl.give(&manifest(home), "create -f -");
         kubectl.run("wait --for=condition=complete job/sealed --timeout=60s");
-        kubectl.run("delete job sealed --timeout=60s");
+        // With its Pods, and not before them.
+        kubectl.run("delete job sealed --cascade=foreground --timeout=60s");
         let pods: Value = kubectl.json("get pods");
         assert_eq!(pods["items"].as_array().map(Vec::len), Some(0), "{pods}");
         assert!(server.stop().success());
