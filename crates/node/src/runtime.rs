@@ -114,6 +114,14 @@ pub struct Mount {
     pub read_only: bool,
 }
 
+impl Mount {
+    /// How many parts its target has. Mounted in the order of that, as container runtimes do it, nothing is
+    /// covered by what it is mounted within.
+    pub(crate) fn depth(&self) -> usize {
+        self.target.components().count()
+    }
+}
+
 /// What a process reads, and where its output goes.
 #[derive(Debug)]
 pub struct Stdio {

@@ -274,8 +274,7 @@ pub(crate) fn mounts(
         let target = Path::new("/").join(&mount.mount_path);
         mounts.push(Mount { source, target, read_only: is_read_only });
     }
-    // As container runtimes do: what is mounted within another mount is not to be covered by it.
-    mounts.sort_by_key(|mount| mount.target.components().count());
+    mounts.sort_by_key(Mount::depth);
     Ok(mounts)
 }
 

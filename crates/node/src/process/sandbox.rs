@@ -150,7 +150,7 @@ impl ProcessSandbox {
             read_only: false,
         });
         let mut mounts: Vec<Mount> = hosts.chain(spec.mounts.iter().cloned()).collect();
-        mounts.sort_by_key(|mount| mount.target.components().count());
+        mounts.sort_by_key(Mount::depth);
         mounts
     }
 }

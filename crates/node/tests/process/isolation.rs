@@ -178,6 +178,25 @@ fn the_hosts_file_of_the_pod_stands_in_its_place() {
 }
 
 #[test]
+fn the_hosts_file_is_not_covered_by_a_mount_around_it_but_by_one_in_its_place() {
+    in_each_namespace(async |node| {
+        let hosts = node.file("table", "127.0.0.1 somebody\n");
+        let own = node.file("own", "127.0.0.1 own\n");
+        let folder = hosts.parent().expect("it is in a folder").to_owned();
+        let sandbox = node.sandbox_with(|spec| spec.hosts_file = Some(hosts.clone())).await;
+        for (mounts, expected) in [
+            (vec![mount(&folder, "/etc")], "127.0.0.1 somebody"),
+            (vec![mount(&own, "/etc/hosts"), mount(&folder, "/etc")], "127.0.0.1 own"),
+        ] {
+            let started = start_with(&*sandbox, "cat /etc/hosts", |spec| spec.mounts = mounts);
+            let (exit, output) = started.await.expect("it starts").end().await;
+            assert_eq!((exit.ending, output.trim()), (Ending::Code(0), expected));
+        }
+        sandbox.close().await;
+    });
+}
+
+#[test]
 fn without_namespaces_what_needs_mounts_is_refused_and_the_rest_runs() {
     in_each_setting(async |node| {
         assert_eq!(node.runtime.no_mounts().is_none(), node.has_namespaces());
