@@ -557,7 +557,7 @@ impl Core {
         let weather = result.weather();
         self.metrics.called(work.verb, result.is_success(), took);
         let sent = result.sent(&work.what);
-        self.dispatch.done(Instant::now(), work.verb, (took, sent), weather);
+        self.dispatch.done(Instant::now(), &job, work.verb, (took, sent), weather);
         if matches!(weather, Weather::Busy(_)) && work.repeats < BUSY_REPEATS {
             work.repeats += 1;
             let lane = work.lane;

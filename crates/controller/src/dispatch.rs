@@ -1,14 +1,23 @@
 //! Where all calls of all Jobs wait for their turn.
 //!
 //! ```text
-//!   Job a: status, look-ups │ creations │ Pods │ events ─┐
-//!   Job b: …                                             ├─ in turn ─▶ as many as the server bears
-//!   Job c: …                                            ─┘
+//!   Job a: status, look-ups │ creations │ Pods ─┐
+//!   Job b: …                                    ├─ in turn ─┐
+//!   Job c: …                                   ─┘           ├─▶ as many as the server bears
+//!   Events, of all Jobs ──────────────── when there is room ┘
 //! ```
 //!
 //! Jobs take turns, one call each, so that a Job with ten thousand calls holds up a Job with
 //! one by a single call. Within a Job, what others wait for goes first, and the rest takes
 //! turns too: removing finalizers does not wait until two thousand Pods are created.
+//!
+//! Turns alone are not enough: a Job with one Pod makes its few calls one after another, and in
+//! between the large one would fill the server's own queue, in which nobody takes turns. So
+//! while others are about, no Job has more calls under way than the server works on without one.
+//!
+//! No work waits for an Event, so Events go when nothing else waits, or after every so many other
+//! calls: whoever watches a server that is always full still sees what its Jobs do. Where so many
+//! wait that they take up memory, they take turns with the rest.
 //!
 //! The server that is too busy is left alone, all of it; one that wants fewer Events (there is a
 //! plugin for that) still gets everything else. A call that hangs keeps its place for a while
@@ -56,9 +65,15 @@ pub(crate) enum Lane {
     Event,
 }
 
-/// The lanes that take turns, Events last.
-const IN_TURN: usize = 3;
-const EVENTS: usize = IN_TURN - 1;
+/// For how long a Job is about after its last call: between two of them it waits for its Pods
+/// to be run, and for the news of that.
+const ABOUT: Duration = Duration::from_secs(1);
+
+/// How many other calls go before an Event that waits.
+const CALLS_PER_EVENT: u32 = 8;
+
+/// How many Events may wait for that: at 1 KB each, 4 MB. Beyond that it is one call each.
+const MOST_PATIENT: usize = 4_096;
 
 /// Calls that wait.
 #[derive(Debug)]
@@ -66,11 +81,14 @@ pub(crate) struct Dispatch<W> {
     queues: HashMap<Arc<str>, Queue<W>>,
     /// The Jobs with calls that wait, the next one first.
     turns: VecDeque<Arc<str>>,
-    /// The Jobs with nothing but Events that wait, while none are to be sent.
-    quiet: Vec<Arc<str>>,
+    /// The Events of all Jobs, and how many other calls have gone before the next one.
+    events: VecDeque<(Arc<str>, W)>,
+    calls_since_event: u32,
     waiting: usize,
-    /// When the calls under way were begun, the oldest first.
-    began: VecDeque<Instant>,
+    /// The calls under way, by when they were begun, the oldest first.
+    began: VecDeque<(Instant, Arc<str>)>,
+    /// When the last call was sent of each of the last two Jobs that sent any.
+    last: [Option<(Instant, Arc<str>)>; 2],
     most: usize,
     limit: Limit,
     tokens: Option<Tokens>,
@@ -81,10 +99,9 @@ pub(crate) struct Dispatch<W> {
 #[derive(Debug)]
 struct Queue<W> {
     first: VecDeque<W>,
-    in_turn: [VecDeque<W>; IN_TURN],
-    next: usize,
-    /// Whether the Job is among those that take turns.
-    has_turn: bool,
+    creations: VecDeque<W>,
+    pods: VecDeque<W>,
+    is_turn_of_pods: bool,
 }
 
 /// A limit on calls a second: up to a second's worth at once.
@@ -110,9 +127,11 @@ impl<W> Dispatch<W> {
         Dispatch {
             queues: HashMap::new(),
             turns: VecDeque::new(),
-            quiet: Vec::new(),
+            events: VecDeque::new(),
+            calls_since_event: 0,
             waiting: 0,
             began: VecDeque::new(),
+            last: [None, None],
             most: max_inflight.max(1),
             limit: Limit::new(max_inflight),
             tokens,
@@ -123,49 +142,106 @@ impl<W> Dispatch<W> {
 
     /// Lets a call of a Job wait for its turn.
     pub(crate) fn push(&mut self, job: &Arc<str>, lane: Lane, work: W) {
-        self.lane(job, lane).push_back(work);
+        self.waiting += 1;
+        match lane {
+            Lane::Event => self.events.push_back((job.clone(), work)),
+            Lane::First => self.queue(job).first.push_back(work),
+            Lane::Create => self.queue(job).creations.push_back(work),
+            Lane::Pod => self.queue(job).pods.push_back(work),
+        }
     }
 
     /// Puts back a call that the server was too busy for: it goes before its like.
     pub(crate) fn put_back(&mut self, job: &Arc<str>, lane: Lane, work: W) {
-        self.lane(job, lane).push_front(work);
+        self.waiting += 1;
+        match lane {
+            Lane::Event => self.events.push_front((job.clone(), work)),
+            Lane::First => self.queue(job).first.push_front(work),
+            Lane::Create => self.queue(job).creations.push_front(work),
+            Lane::Pod => self.queue(job).pods.push_front(work),
+        }
     }
 
-    fn lane(&mut self, job: &Arc<str>, lane: Lane) -> &mut VecDeque<W> {
-        self.waiting += 1;
-        let queue = self.queues.entry(job.clone()).or_default();
-        if !queue.has_turn && (lane != Lane::Event || queue.is_empty()) {
-            queue.has_turn = true;
+    /// The queue of a Job, which takes its turn from now on.
+    fn queue(&mut self, job: &Arc<str>) -> &mut Queue<W> {
+        self.queues.entry(job.clone()).or_insert_with(|| {
             self.turns.push_back(job.clone());
-        }
-        match lane {
-            Lane::First => &mut queue.first,
-            Lane::Create => &mut queue.in_turn[0],
-            Lane::Pod => &mut queue.in_turn[1],
-            Lane::Event => &mut queue.in_turn[EVENTS],
-        }
+            Queue::default()
+        })
     }
 
     /// The next call to send, if one may be sent now.
     pub(crate) fn next(&mut self, now: Instant) -> Option<(Arc<str>, W)> {
         self.paused_until = self.paused_until.filter(|until| *until > now);
-        self.wake_events(now);
-        let is_open = self.paused_until.is_none() && self.has_room(now);
-        if !is_open || !self.find_turn() || !self.take_token(now) {
+        self.events_paused_until = self.events_paused_until.filter(|until| *until > now);
+        if self.paused_until.is_some() || !self.has_room(now) {
             return None;
         }
+        let has_event = self.events_paused_until.is_none() && !self.events.is_empty();
+        let has_turn = self.find_turn(now);
+        if (!has_turn && !has_event) || !self.take_token(now) {
+            return None;
+        }
+        let patience = if self.events.len() > MOST_PATIENT { 1 } else { CALLS_PER_EVENT };
+        let is_event = has_event && (!has_turn || self.calls_since_event >= patience);
+        let (job, work) = match is_event {
+            true => {
+                self.calls_since_event = 0;
+                self.events.pop_front().expect("an Event waits")
+            }
+            false => {
+                self.calls_since_event = self.calls_since_event.saturating_add(1);
+                self.next_in_turn()
+            }
+        };
+        self.waiting -= 1;
+        self.began.push_back((now, job.clone()));
+        if !is_event {
+            self.note_sender(now, &job);
+        }
+        Some((job, work))
+    }
+
+    /// Goes to the next Job that may send a call, if there is one. Those that it passes have as
+    /// much under way as they may, so there are but a few.
+    fn find_turn(&mut self, now: Instant) -> bool {
+        for _ in 0..self.turns.len() {
+            if self.may_send(&self.turns[0], now) {
+                return true;
+            }
+            self.turns.rotate_left(1);
+        }
+        false
+    }
+
+    /// Whether a Job leaves enough of the server to others, if there are any.
+    fn may_send(&self, job: &Arc<str>, now: Instant) -> bool {
+        let is_other = |(sent, other): &(Instant, Arc<str>)| *other != *job && now - *sent < ABOUT;
+        let has_others = self.turns.len() > 1 || self.last.iter().flatten().any(is_other);
+        if !has_others {
+            return true;
+        }
+        let working = self.began.range(self.hanging(now)..);
+        working.filter(|(_, of)| of == job).count() < self.limit.unqueued_calls()
+    }
+
+    fn note_sender(&mut self, now: Instant, job: &Arc<str>) {
+        if self.last[0].as_ref().is_none_or(|(_, last)| last != job) {
+            self.last.swap(0, 1);
+        }
+        self.last[0] = Some((now, job.clone()));
+    }
+
+    fn next_in_turn(&mut self) -> (Arc<str>, W) {
         let job = self.turns.pop_front().expect("somebody waits");
         let queue = self.queues.get_mut(&job).expect("a Job that has its turn has a queue");
-        let has_events = self.events_paused_until.is_none();
-        let work = queue.pop(has_events).expect("a Job that has its turn has a call");
+        let work = queue.pop().expect("a Job that has its turn has a call");
         if queue.is_empty() {
             self.queues.remove(&job);
         } else {
             self.turns.push_back(job.clone());
         }
-        self.waiting -= 1;
-        self.began.push_back(now);
-        Some((job, work))
+        (job, work)
     }
 
     /// Takes back the call that was the next, and need not be made after all.
@@ -176,55 +252,29 @@ impl<W> Dispatch<W> {
         }
     }
 
-    /// Gives those with Events their turn again, once they may be sent.
-    fn wake_events(&mut self, now: Instant) {
-        if self.events_paused_until.is_none_or(|until| until > now) {
-            return;
-        }
-        self.events_paused_until = None;
-        for job in self.quiet.drain(..) {
-            if let Some(queue) = self.queues.get_mut(&job)
-                && !queue.has_turn
-            {
-                queue.has_turn = true;
-                self.turns.push_back(job);
-            }
-        }
-    }
-
-    /// Goes to the next Job that has a call which may be sent, if there is one. Those that have
-    /// none lose their turn, so that nobody looks at them twice.
-    fn find_turn(&mut self) -> bool {
-        let has_events = self.events_paused_until.is_none();
-        while let Some(job) = self.turns.front() {
-            let queue = self.queues.get_mut(job).expect("a Job that has its turn has a queue");
-            if has_events || !queue.has_only_events() {
-                return true;
-            }
-            queue.has_turn = false;
-            self.quiet.extend(self.turns.pop_front());
-        }
-        false
-    }
-
     /// Whether the server bears another call. Those that hang are not its work, but as many as
     /// there may be at all there are at most.
     fn has_room(&self, now: Instant) -> bool {
-        let hanging = self.began.partition_point(|began| now - *began >= HANGS_AFTER);
-        let working = self.began.len() - hanging;
+        let working = self.began.len() - self.hanging(now);
         working < self.limit.calls() && self.began.len() < self.most
+    }
+
+    /// How many of the calls under way hang.
+    fn hanging(&self, now: Instant) -> usize {
+        self.began.partition_point(|(began, _)| now - *began >= HANGS_AFTER)
     }
 
     /// Takes note of the answer to a call, which was `sent` requests one after another.
     pub(crate) fn done(
         &mut self,
         now: Instant,
+        job: &Arc<str>,
         verb: Verb,
         (took, sent): (Duration, u32),
         weather: Weather,
     ) {
         let in_flight = self.began.len();
-        self.forget_call(now, took);
+        self.forget_call(now, job, took);
         if let Some(tokens) = &mut self.tokens {
             // One was paid for before; the others are paid for by those that come after.
             tokens.left -= f64::from(sent.max(1) - 1);
@@ -245,11 +295,14 @@ impl<W> Dispatch<W> {
         }
     }
 
-    /// Takes out the call that has ended: the last that was begun as long ago as this one.
-    fn forget_call(&mut self, now: Instant, took: Duration) {
+    /// Takes out the call that has ended: the last of its Job that was begun as long ago as this one.
+    fn forget_call(&mut self, now: Instant, job: &Arc<str>, took: Duration) {
         let began = now.checked_sub(took).unwrap_or(now);
-        let older = self.began.partition_point(|at| *at <= began);
-        self.began.remove(older.saturating_sub(1)).expect("a call that ends was begun");
+        let older = self.began.partition_point(|(at, _)| *at <= began);
+        let is_of_job = |(_, of): &(Instant, Arc<str>)| of == job;
+        let place = self.began.range(..older).rposition(is_of_job);
+        let place = place.or_else(|| self.began.iter().position(is_of_job));
+        self.began.remove(place.expect("a call that ends was begun"));
     }
 
     /// When to ask again, if a call waits for nothing but the time.
@@ -258,13 +311,19 @@ impl<W> Dispatch<W> {
             true => None,
             false => Some(self.next_hanging(now)?),
         };
-        let is_quiet = self.turns.is_empty();
-        if is_quiet && self.quiet.is_empty() {
-            return None;
-        }
-        let events = self.events_paused_until.filter(|_| is_quiet);
+        let may_send = self.turns.iter().any(|job| self.may_send(job, now));
+        let first = match may_send {
+            true => None,
+            false => {
+                // An answer makes room; or there will be none for long.
+                let hanging = self.next_hanging(now).filter(|_| !self.turns.is_empty());
+                let events = (!self.events.is_empty()).then_some(self.events_paused_until);
+                let events = events.map(|until| until.unwrap_or(now));
+                Some(hanging.into_iter().chain(events).min()?)
+            }
+        };
         let token = self.tokens.as_ref().and_then(|tokens| tokens.next_at(now));
-        self.paused_until.max(token).max(room).max(events)
+        self.paused_until.max(token).max(room).max(first)
     }
 
     /// When the next call will count as one that hangs, if that makes room.
@@ -272,7 +331,7 @@ impl<W> Dispatch<W> {
         if self.began.len() >= self.most {
             return None;
         }
-        let ends = self.began.iter().map(|began| *began + HANGS_AFTER);
+        let ends = self.began.iter().map(|(began, _)| *began + HANGS_AFTER);
         ends.into_iter().find(|end| *end > now)
     }
 
@@ -313,35 +372,29 @@ fn pause_end(now: Instant, asked: Option<Duration>) -> Instant {
 
 impl<W> Default for Queue<W> {
     fn default() -> Self {
-        Queue { first: VecDeque::new(), in_turn: Default::default(), next: 0, has_turn: false }
+        Queue {
+            first: VecDeque::new(),
+            creations: VecDeque::new(),
+            pods: VecDeque::new(),
+            is_turn_of_pods: false,
+        }
     }
 }
 
 impl<W> Queue<W> {
-    fn pop(&mut self, has_events: bool) -> Option<W> {
+    fn pop(&mut self) -> Option<W> {
         if let Some(work) = self.first.pop_front() {
             return Some(work);
         }
-        for step in 0..IN_TURN {
-            let lane = (self.next + step) % IN_TURN;
-            if lane == EVENTS && !has_events {
-                continue;
-            }
-            if let Some(work) = self.in_turn[lane].pop_front() {
-                self.next = (lane + 1) % IN_TURN;
-                return Some(work);
-            }
-        }
-        None
+        let is_of_pods =
+            !self.pods.is_empty() && (self.is_turn_of_pods || self.creations.is_empty());
+        self.is_turn_of_pods = !is_of_pods;
+        let lane = if is_of_pods { &mut self.pods } else { &mut self.creations };
+        lane.pop_front()
     }
 
     fn is_empty(&self) -> bool {
-        self.has_only_events() && self.in_turn[EVENTS].is_empty()
-    }
-
-    /// Whether nothing else is there; or nothing at all.
-    fn has_only_events(&self) -> bool {
-        self.first.is_empty() && self.in_turn[..EVENTS].iter().all(VecDeque::is_empty)
+        self.first.is_empty() && self.creations.is_empty() && self.pods.is_empty()
     }
 }
 
@@ -366,6 +419,21 @@ mod tests {
         std::iter::from_fn(|| dispatch.next(now).map(|(_, work)| work)).collect()
     }
 
+    /// Lets a Job have as many calls under way as the server bears, which takes 2 ms for each at first
+    /// and then 40: so many are a queue. Answers how many there are.
+    fn fill(dispatch: &mut Dispatch<u32>, job: &Arc<str>, now: &mut Instant) -> usize {
+        let mut took = Duration::from_millis(2);
+        for _ in 0..20 {
+            drain(dispatch, *now);
+            *now += took;
+            for _ in 0..dispatch.in_flight() {
+                dispatch.done(*now, job, Verb::Create, (took, 1), Weather::Fine);
+            }
+            took = Duration::from_millis(40);
+        }
+        drain(dispatch, *now).len()
+    }
+
     #[test]
     fn a_job_with_one_call_waits_for_one_call_of_each_other() {
         let now = Instant::now();
@@ -376,6 +444,54 @@ mod tests {
         let sent = drain(&mut dispatch, now);
         assert_eq!(sent[..3], [0, 7777, 1]);
         assert_eq!((sent.len(), dispatch.in_flight(), dispatch.waiting()), (16, 16, 985));
+    }
+
+    #[test]
+    fn while_others_are_about_no_job_fills_the_queue_of_the_server() {
+        let mut now = Instant::now();
+        let mut dispatch = Dispatch::new(64, None, now);
+        let (huge, small) = (Arc::from("huge"), Arc::from("small"));
+        // Alone it may have as many calls under way as the server bears, slow as that makes them.
+        (0..2000).for_each(|work| dispatch.push(&huge, Lane::Create, work));
+        assert_eq!(fill(&mut dispatch, &huge, &mut now), 64);
+        // Then another one comes, for which as much is left as the server works on at once.
+        dispatch.push(&small, Lane::Create, 7777);
+        let took = Duration::from_millis(40);
+        now += took;
+        (0..60).for_each(|_| {
+            dispatch.done(now, &huge, Verb::Create, (took, 1), Weather::Fine);
+        });
+        let sent = drain(&mut dispatch, now);
+        assert!(sent[..2].contains(&7777), "{sent:?}");
+        assert_eq!((sent.len(), dispatch.in_flight()), (5, 9));
+        assert!(
+            dispatch.wake_at(now).is_some_and(|at| at > now),
+            "an answer, or a call that hangs"
+        );
+        // It is about as long as it may have more to ask for, and no longer.
+        dispatch.done(now, &small, Verb::Create, (Duration::ZERO, 1), Weather::Fine);
+        now += ABOUT - Duration::from_millis(1);
+        assert_eq!(drain(&mut dispatch, now).len(), 0);
+        now += Duration::from_millis(1);
+        assert_eq!(drain(&mut dispatch, now).len(), 64 - 8);
+    }
+
+    #[test]
+    fn calls_that_hang_do_not_take_the_place_of_others_of_their_job() {
+        let mut now = Instant::now();
+        let mut dispatch = Dispatch::new(64, None, now);
+        let (stuck, other) = (Arc::from("stuck"), Arc::from("other"));
+        (0..2000).for_each(|work| dispatch.push(&stuck, Lane::Create, work));
+        let under_way = fill(&mut dispatch, &stuck, &mut now);
+        (0..under_way).for_each(|_| {
+            dispatch.done(now, &stuck, Verb::Create, (Duration::ZERO, 1), Weather::Fine);
+        });
+        dispatch.push(&other, Lane::Create, 0);
+        assert_eq!(drain(&mut dispatch, now).len(), 1 + 8);
+        let at = dispatch.wake_at(now).expect("it does not wait for answers alone");
+        assert_eq!(at - now, HANGS_AFTER);
+        dispatch.push(&other, Lane::Create, 0);
+        assert_eq!(drain(&mut dispatch, at).len(), 1 + 8);
     }
 
     #[test]
@@ -391,7 +507,30 @@ mod tests {
         }
         dispatch.push(&job, Lane::Event, 30);
         dispatch.push(&job, Lane::First, 1);
-        assert_eq!(drain(&mut dispatch, now), [1, 10, 20, 30, 11, 21, 12]);
+        assert_eq!(drain(&mut dispatch, now), [1, 10, 20, 11, 21, 12, 30]);
+    }
+
+    #[test]
+    fn events_of_any_job_wait_for_the_calls_of_all_but_not_for_ever() {
+        let now = Instant::now();
+        let mut dispatch = Dispatch::new(100, None, now);
+        let (loud, busy) = (Arc::from("loud"), Arc::from("busy"));
+        (100..103).for_each(|work| dispatch.push(&loud, Lane::Event, work));
+        (0..11).for_each(|work| dispatch.push(&busy, Lane::Create, work));
+        let sent = drain(&mut dispatch, now);
+        assert_eq!(sent, [0, 1, 2, 3, 4, 5, 6, 7, 100, 8, 9, 10, 101, 102]);
+    }
+
+    #[test]
+    fn events_that_are_too_many_to_be_kept_take_turns_with_the_rest() {
+        let now = Instant::now();
+        let mut dispatch = Dispatch::new(100, None, now);
+        let job = Arc::from("job");
+        let many = MOST_PATIENT as u32 + 2;
+        (1..=many).for_each(|event| dispatch.push(&job, Lane::Event, event));
+        (0..12).for_each(|_| dispatch.push(&job, Lane::Create, 0));
+        let sent = drain(&mut dispatch, now);
+        assert_eq!(sent, [0, 1, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 4]);
     }
 
     #[test]
@@ -403,7 +542,7 @@ mod tests {
         dispatch.push(&job, Lane::Pod, 2);
         assert_eq!(dispatch.next(now).expect("a call").1, 1);
         let asked = Duration::from_secs(3);
-        dispatch.done(now, Verb::Patch, (QUICK, 1), Weather::Busy(Some(asked)));
+        dispatch.done(now, &job, Verb::Patch, (QUICK, 1), Weather::Busy(Some(asked)));
         dispatch.put_back(&job, Lane::Pod, 1);
         assert!(dispatch.next(now).is_none());
         assert_eq!(dispatch.wake_at(now), Some(now + asked));
@@ -423,7 +562,8 @@ mod tests {
         while sent < 20 {
             now = dispatch.wake_at(now).expect("it waits for the time");
             let more = drain(&mut dispatch, now).len();
-            (0..more).for_each(|_| dispatch.done(now, Verb::Create, (QUICK, 1), Weather::Fine));
+            (0..more)
+                .for_each(|_| dispatch.done(now, &job, Verb::Create, (QUICK, 1), Weather::Fine));
             sent += more;
         }
         let took = now.duration_since(start).as_secs_f64();
@@ -438,7 +578,13 @@ mod tests {
         (0..2).for_each(|work| dispatch.push(&chatty, Lane::Event, work));
         assert_eq!(dispatch.next(now).expect("a call").1, 0);
         let limit = dispatch.limit();
-        dispatch.done(now, Verb::Event, (QUICK, 1), Weather::Busy(Some(Duration::from_secs(3))));
+        dispatch.done(
+            now,
+            &chatty,
+            Verb::Event,
+            (QUICK, 1),
+            Weather::Busy(Some(Duration::from_secs(3))),
+        );
         dispatch.put_back(&chatty, Lane::Event, 0);
         assert_eq!(dispatch.limit(), limit, "Events say nothing of the rest");
         dispatch.push(&quiet, Lane::Create, 10);
@@ -449,9 +595,7 @@ mod tests {
         assert_eq!(dispatch.wake_at(now), Some(now + Duration::from_secs(3)));
         assert_eq!((dispatch.waiting(), dispatch.in_flight()), (3, 2));
         now += Duration::from_secs(3);
-        let mut events = drain(&mut dispatch, now);
-        events.sort_unstable();
-        assert_eq!(events, [0, 1, 11]);
+        assert_eq!(drain(&mut dispatch, now), [0, 1, 11], "in the order in which they were told");
         assert_eq!(dispatch.waiting(), 0);
         assert!(dispatch.queues.is_empty() && dispatch.turns.is_empty());
     }
@@ -466,7 +610,7 @@ mod tests {
             dispatch.push(&job, Lane::Create, 0);
             let now = start + Duration::from_secs(second);
             assert!(dispatch.next(now).is_some());
-            dispatch.done(now, Verb::Create, (QUICK, 1), Weather::Trouble);
+            dispatch.done(now, &job, Verb::Create, (QUICK, 1), Weather::Trouble);
         }
         let mut now = start + Duration::from_secs(10);
         assert_eq!(dispatch.limit(), 1);
@@ -477,7 +621,7 @@ mod tests {
         assert_eq!(now, began + HANGS_AFTER);
         assert_eq!(drain(&mut dispatch, now), [2]);
         // The others go on beside it, one at a time.
-        dispatch.done(now, Verb::Create, (Duration::ZERO, 1), Weather::Trouble);
+        dispatch.done(now, &job, Verb::Create, (Duration::ZERO, 1), Weather::Trouble);
         assert_eq!(drain(&mut dispatch, now), [3]);
         // Where all hang there are as many as there may be, and no more.
         for _ in 0..2 {
@@ -495,7 +639,7 @@ mod tests {
         (0..2).for_each(|work| dispatch.push(&job, Lane::First, work));
         assert_eq!(drain(&mut dispatch, now), [0]);
         now += Duration::from_secs(1);
-        dispatch.done(now, Verb::List, (Duration::from_secs(1), 5), Weather::Fine);
+        dispatch.done(now, &job, Verb::List, (Duration::from_secs(1), 5), Weather::Fine);
         assert!(dispatch.next(now).is_none(), "a second has paid for one of five");
         let next = dispatch.wake_at(now).expect("it waits for the time");
         assert_eq!((next - now).as_secs(), 4);
@@ -529,7 +673,7 @@ mod tests {
         (0..9).for_each(|work| dispatch.push(&job, Lane::Create, work));
         assert_eq!(drain(&mut dispatch, now), [0, 1, 2]);
         assert_eq!(dispatch.wake_at(now), None, "an answer wakes it, not the time");
-        dispatch.done(now, Verb::Create, (QUICK, 1), Weather::Fine);
+        dispatch.done(now, &job, Verb::Create, (QUICK, 1), Weather::Fine);
         assert_eq!(drain(&mut dispatch, now), [3]);
     }
 }

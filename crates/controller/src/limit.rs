@@ -40,6 +40,9 @@ const JUDGED: usize = RECENT / 4;
 const SLOW_FACTOR: u32 = 4;
 const SLOW_SLACK: Duration = Duration::from_millis(50);
 
+/// A call that takes no longer than so many times as long as at best has not waited behind others.
+const QUEUED_FACTOR: f64 = 2.0;
+
 /// For how long the best time of an answer is believed. A server may have become slower for
 /// good: its objects have grown.
 const BEST_AGE: Duration = Duration::from_secs(60);
@@ -89,6 +92,8 @@ pub(crate) struct Limit {
     limit: f64,
     most: f64,
     is_doubling: bool,
+    /// How many calls the server works on at once, as the last answers tell: what is more waits there.
+    unqueued: f64,
     last_cut: Option<Instant>,
     times: [Option<Times>; VERBS],
 }
@@ -108,12 +113,19 @@ impl Limit {
     pub(crate) fn new(most: usize) -> Self {
         let most = (most as f64).max(LEAST);
         let limit = FIRST.min(most);
-        Limit { limit, most, is_doubling: true, last_cut: None, times: [None; VERBS] }
+        let times = [None; VERBS];
+        Limit { limit, most, is_doubling: true, unqueued: limit, last_cut: None, times }
     }
 
     /// How many calls may be under way.
     pub(crate) fn calls(&self) -> usize {
         self.limit as usize
+    }
+
+    /// How many calls may be under way without a queue in the server: TCP Vegas' measure. It is never
+    /// fewer than slowness alone can bring the limit down to.
+    pub(crate) fn unqueued_calls(&self) -> usize {
+        self.unqueued.max(LEAST_SLOW).min(self.limit) as usize
     }
 
     /// Takes note of an answer; `in_flight` is how many calls were under way with it.
@@ -127,7 +139,7 @@ impl Limit {
     ) {
         match weather {
             Weather::Busy(_) | Weather::Trouble => self.cut(now, took, 0.5, LEAST),
-            Weather::Fine if self.is_slow(now, verb, took) => {
+            Weather::Fine if self.is_slow(now, verb, took, in_flight) => {
                 self.cut(now, took, 0.9, LEAST_SLOW);
             }
             // Where not even half of it was needed nothing has been learned.
@@ -149,7 +161,7 @@ impl Limit {
         }
     }
 
-    fn is_slow(&mut self, now: Instant, verb: Verb, took: Duration) -> bool {
+    fn is_slow(&mut self, now: Instant, verb: Verb, took: Duration, in_flight: usize) -> bool {
         let known = &mut self.times[verb as usize];
         let times = known.get_or_insert_with(|| Times {
             best: took,
@@ -158,7 +170,13 @@ impl Limit {
             count: 0,
         });
         times.note(now, took);
-        times.count >= RECENT && times.judged() > times.best * SLOW_FACTOR + SLOW_SLACK
+        if times.count < RECENT {
+            return false;
+        }
+        let (best, judged) = (times.best, times.judged());
+        let speed = best.as_secs_f64() / judged.as_secs_f64().max(f64::MIN_POSITIVE);
+        self.unqueued = in_flight as f64 * QUEUED_FACTOR * speed;
+        judged > best * SLOW_FACTOR + SLOW_SLACK
     }
 }
 
@@ -252,6 +270,26 @@ mod tests {
             }
             assert!(limit.calls() > 32, "one in {one_in} is slow: {} at once", limit.calls());
         }
+    }
+
+    #[test]
+    fn how_many_calls_a_server_works_on_at_once_is_told_by_how_long_they_take() {
+        let mut limit = Limit::new(100);
+        let now = Instant::now();
+        assert_eq!(limit.unqueued_calls(), 16, "nothing is known yet");
+        (0..100).for_each(|_| limit.note(now, Verb::Get, FAST, Weather::Fine, 100));
+        assert_eq!(limit.calls(), 100);
+        let mut answers = |millis, in_flight| {
+            let took = Duration::from_millis(millis);
+            (0..2 * RECENT)
+                .for_each(|_| limit.note(now, Verb::Patch, took, Weather::Fine, in_flight));
+            limit.unqueued_calls()
+        };
+        assert_eq!(answers(5, 40), 80);
+        assert_eq!(answers(10, 40), 40);
+        assert_eq!(answers(20, 40), 20);
+        assert_eq!(answers(60, 40), 8, "so many are no queue for anybody");
+        assert_eq!(answers(5, 60), 100, "no more than at all");
     }
 
     #[test]

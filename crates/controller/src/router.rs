@@ -6,6 +6,7 @@
 //! speaks has a ledger of its own, by the Pod's uid, until it bears it no more. It must not know
 //! where news comes from or where ops go.
 
+mod crowd;
 mod entry;
 mod jobs;
 mod pods;
@@ -21,13 +22,14 @@ use stint_api::view::{JobView, ManagedBy};
 use stint_ledger::event::Event;
 use stint_ledger::ledger::{JobLedger, Settings};
 use stint_ledger::metric::Metric;
-use stint_ledger::op::{Applied, Op, OpId, Outcome};
+use stint_ledger::op::{Applied, Op, OpId, OpKind, Outcome};
 
 use crate::calls::Target;
 use crate::feed::{Change, News};
 use crate::job::SeenJob;
 use crate::pod::SeenPod;
 use crate::selection::Selection;
+use crowd::Crowd;
 use entry::{Entry, Finished, Place};
 use pods::Route;
 
@@ -40,6 +42,8 @@ pub(crate) struct Router {
     settings: Settings,
     finalizer: Arc<str>,
     jobs: HashMap<JobUid, Entry>,
+    /// Those of them that have something to tell.
+    crowd: Crowd,
     /// Jobs that another controller runs, and where they are listed.
     foreign: HashMap<JobUid, usize>,
     /// Jobs that have finished, with nothing left to do for them as long as there is no news.
@@ -148,6 +152,7 @@ impl Router {
             settings,
             finalizer,
             jobs: HashMap::new(),
+            crowd: Crowd::default(),
             foreign: HashMap::new(),
             finished: HashMap::new(),
             gone: HashMap::new(),
@@ -401,12 +406,17 @@ impl Router {
 
     /// Asks a ledger what to do.
     pub(crate) fn ask(&mut self, uid: &JobUid, now: Timestamp) -> Option<Asked> {
+        let interval = self.crowd.interval(self.settings.status_interval, now);
         let entry = self.jobs.get_mut(uid)?;
         entry.is_dirty = false;
+        entry.ledger.space_statuses(interval);
         if let Some(version) = self.scopes[entry.scope].pods_version {
             entry.ledger.observe(Event::PodsCurrent { version });
         }
         let ops = entry.ledger.next(now);
+        if ops.iter().any(|op| matches!(op.kind, OpKind::WriteStatus { .. })) {
+            self.crowd.tells(uid, now);
+        }
         let wake = entry.ledger.wake_at();
         if wake != entry.wake {
             if let Some(old) = entry.wake.take() {

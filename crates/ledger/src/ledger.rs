@@ -466,6 +466,12 @@ impl JobLedger {
         self.job.is_some() && !self.is_gone && awaits()
     }
 
+    /// Spaces the statuses that say nothing but new counts so far apart from now on: whoever runs
+    /// many Jobs at once has something better to ask of the API.
+    pub fn space_statuses(&mut self, interval: SignedDuration) {
+        self.settings.status_interval = interval;
+    }
+
     /// Whether the Job is there and has finished, and nothing is left to do for it unless
     /// something is seen of it or its Pods that is news. A new ledger does as well then.
     pub fn is_done(&self) -> bool {

@@ -1,5 +1,6 @@
 //! Which ledger is told of what, on a router of its own.
 
+use jiff::SignedDuration;
 use serde_json::{Value, json};
 use stint_api::view::ManagedBy;
 use stint_ledger::op::{OpKind, Refusal};
@@ -115,6 +116,67 @@ fn a_list_that_breaks_off_is_told_whole_or_not_at_all() {
     assert_eq!(known(&router, "a"), ["p"], "half of a list says nothing");
     list_pods(&mut router, vec![half], 10);
     assert_eq!(known(&router, "a"), ["q"]);
+}
+
+#[test]
+fn a_status_of_counts_waits_longer_the_more_jobs_have_something_to_tell() {
+    let settings =
+        Settings { status_interval: SignedDuration::from_millis(250), ..Settings::default() };
+    let mut router = Router::new(settings, FINALIZER.into(), [None]);
+    list_jobs(&mut router, vec![job("a", json!({"parallelism": 3}))], 6);
+    list_pods(&mut router, vec![pod("p", 7, Some("a"), made_for("a"))], 8);
+    let uid = router.uid_of("a");
+    let mut version = 8;
+    // Whether a status is written then, with all that is asked for before it.
+    let mut writes_at = |router: &mut Router, millis| {
+        let now = now() + SignedDuration::from_millis(millis);
+        while let Some(asked) = router.ask(&uid, now).filter(|asked| !asked.ops.is_empty()) {
+            for op in asked.ops {
+                version += 1;
+                let SeenJob { view, .. } = job("a", json!({"parallelism": 3}));
+                let mut view = view.expect("a view");
+                view.resource_version = version.to_string();
+                let applied = match &op.kind {
+                    OpKind::WriteStatus { status, .. } => {
+                        view.status.active = status.active.unwrap_or_default() as u32;
+                        router.settle(
+                            &uid,
+                            Asker { ledger: asked.target.ledger, op: op.id },
+                            Outcome::Applied(Applied::Job(view)),
+                        );
+                        return true;
+                    }
+                    OpKind::LookUpJob => Applied::Job(view),
+                    OpKind::LookUpPods => {
+                        let pods = vec![(pod("p", 7, Some("a"), made_for("a")).facts, true)];
+                        Applied::Pods { pods, version }
+                    }
+                    _ => continue,
+                };
+                let asker = Asker { ledger: asked.target.ledger, op: op.id };
+                router.settle(&uid, asker, Outcome::Applied(applied));
+            }
+        }
+        false
+    };
+    let more = |router: &mut Router, name: &str, version| {
+        let pod = pod(name, version, Some("a"), made_for("a"));
+        router.take_pods(0, News::Changes(vec![Change::Seen(pod)]));
+    };
+    let others = |router: &mut Router, count: usize, millis| {
+        let at = now() + SignedDuration::from_millis(millis);
+        (0..count).for_each(|number| router.crowd.tells(&format!("other-{number}").into(), at));
+    };
+    assert!(writes_at(&mut router, 0));
+    // With itself these are one too many for a few.
+    others(&mut router, 8, 0);
+    more(&mut router, "q", 50);
+    assert!(!writes_at(&mut router, 499));
+    assert!(writes_at(&mut router, 500));
+    others(&mut router, 1_000, 500);
+    more(&mut router, "r", 51);
+    assert!(!writes_at(&mut router, 3_499));
+    assert!(writes_at(&mut router, 3_500), "it is alone again");
 }
 
 #[test]
