@@ -61,7 +61,17 @@ struct Status {
 #[serde(default, rename_all = "camelCase")]
 struct Details {
     retry_after_seconds: Option<u64>,
+    causes: Vec<Cause>,
 }
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Cause {
+    reason: Option<String>,
+}
+
+/// The cause of whatever is refused because its namespace is being deleted.
+const NAMESPACE_GOES: &str = "NamespaceTerminating";
 
 /// Sends a request and waits for the whole answer, for `limit` at most.
 pub(crate) async fn send(
@@ -89,7 +99,9 @@ async fn exchange(client: &Client, request: Request<Body>) -> Result<Bytes, Fail
 fn read(code: StatusCode, retry_after: Option<u64>, body: &[u8]) -> Failure {
     let status: Status = serde_json::from_slice(body).unwrap_or_default();
     let message = status.message.unwrap_or_else(|| code.to_string());
-    let asked = retry_after.or(status.details.and_then(|details| details.retry_after_seconds));
+    let Details { retry_after_seconds, causes } = status.details.unwrap_or_default();
+    let asked = retry_after.or(retry_after_seconds);
+    let goes = causes.iter().any(|cause| cause.reason.as_deref() == Some(NAMESPACE_GOES));
     let refused = |refusal| Failure::Refused(refusal, Weather::Fine);
     match code.as_u16() {
         // A page that some proxy shows says nothing of the object.
@@ -101,8 +113,8 @@ fn read(code: StatusCode, retry_after: Option<u64>, body: &[u8]) -> Failure {
             let weather = Weather::Busy(asked.map(Duration::from_secs));
             Failure::Refused(Refusal::TryLater(message), weather)
         }
-        // Who may do what, and how much of it, changes: a quota, a namespace that goes, a
-        // token that has run out.
+        403 if goes => refused(Refusal::NamespaceGoes(message)),
+        // Who may do what, and how much of it, changes: a quota, a token that has run out.
         401 | 403 => refused(Refusal::TryLater(message)),
         400..500 => refused(Refusal::Rejected(message)),
         // Admission comes before the store: nothing was written.
@@ -149,6 +161,20 @@ mod tests {
         for (failure, expected) in rows {
             assert_eq!(refusal(failure), expected);
         }
+    }
+
+    #[test]
+    fn a_namespace_that_goes_is_told_from_what_is_forbidden_for_now() {
+        let body = |reason: &str| {
+            format!(
+                r#"{{"reason":"Forbidden","message":"no","details":{{"causes":[{{"reason":"{reason}"}}]}}}}"#
+            )
+        };
+        let read =
+            |reason: &str| refusal(read(StatusCode::FORBIDDEN, None, body(reason).as_bytes()));
+        let no = || "no".to_owned();
+        assert_eq!(read("NamespaceTerminating"), Some(Refusal::NamespaceGoes(no())));
+        assert_eq!(read("Other"), Some(Refusal::TryLater(no())));
     }
 
     #[test]

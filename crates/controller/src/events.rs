@@ -231,7 +231,13 @@ impl Events {
                 }
             }
             // It will not be taken another time either.
-            (_, Failure::Refused(Refusal::Rejected(_) | Refusal::NotFound, _)) => return,
+            (
+                _,
+                Failure::Refused(
+                    Refusal::Rejected(_) | Refusal::NotFound | Refusal::NamespaceGoes(_),
+                    _,
+                ),
+            ) => return,
             (
                 _,
                 Failure::Refused(

@@ -22,6 +22,7 @@ use kube::Client;
 use kube::client::Body;
 use kube::core::WatchEvent;
 use serde::de::DeserializeOwned;
+use stint_ledger::op::Outcome;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
@@ -32,7 +33,7 @@ use crate::job::{SeenJob, WireJob};
 use crate::odd::{Lenient, Odd, Plain, Wire};
 use crate::path;
 use crate::pod::{SeenPod, WirePod};
-use crate::words::told;
+use crate::words::{Word, told};
 
 /// How many items of a list are asked for at once, where they do not come as a stream.
 const PAGE: usize = 500;
@@ -402,10 +403,13 @@ impl<K: Fed> Feed<K> {
             .body(Body::empty())
             .expect("paths are made of names that the API has accepted");
         send(&self.client, request, PAGE_TIME).await.map_err(|failure| match failure {
-            Failure::Refused(refusal, Weather::Busy(asked)) => {
-                Stop::Failed(format!("{refusal:?}"), asked)
+            Failure::Refused(refusal, weather) => {
+                let asked = match weather {
+                    Weather::Busy(asked) => asked,
+                    Weather::Fine | Weather::Trouble => None,
+                };
+                Stop::Failed(Word(&Outcome::Refused(refusal)).to_string(), asked)
             }
-            Failure::Refused(refusal, _) => Stop::Failed(format!("{refusal:?}"), None),
             Failure::Lost(why) => Stop::Failed(why, None),
         })
     }

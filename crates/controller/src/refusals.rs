@@ -92,6 +92,8 @@ pub(crate) fn words(
         Refusal::TryLater(_) => "try_later",
         Refusal::Rejected(why) if why == JOB_LEAVES => "not_found",
         Refusal::Rejected(_) => "rejected",
+        // It passes, with all that is there, and is nobody's fault.
+        Refusal::NamespaceGoes(_) => "not_found",
     };
     (verb, reason)
 }

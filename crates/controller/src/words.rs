@@ -64,7 +64,9 @@ impl fmt::Display for Word<'_> {
             Outcome::Refused(Refusal::Conflict) => f.write_str("refused: it has changed"),
             Outcome::Refused(Refusal::NotFound) => f.write_str("refused: it is gone"),
             Outcome::Refused(Refusal::TryLater(why)) => write!(f, "not now: {why}"),
-            Outcome::Refused(Refusal::Rejected(why)) => write!(f, "refused: {why}"),
+            Outcome::Refused(Refusal::Rejected(why) | Refusal::NamespaceGoes(why)) => {
+                write!(f, "refused: {why}")
+            }
             Outcome::InDoubt => f.write_str("in doubt"),
         }
     }

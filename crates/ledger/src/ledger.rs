@@ -13,7 +13,7 @@
 //! 3. A uid leaves the uncounted list into a counter only when its finalizer is known to
 //!    be gone.
 //! 4. With backoffLimitPerIndex, a failed Pod's finalizer stays until its replacement
-//!    exists or its index is failed.
+//!    exists, its index is failed, or none can come any more as the namespace is being deleted.
 //! 5. A terminal condition only after its interim condition is acknowledged and nothing
 //!    is active, terminating, tracked or uncounted.
 //! 6. A Pod's name is a function of (Job uid, index, attempt).
@@ -167,6 +167,8 @@ pub struct JobLedger {
     /// ask for the same one.
     taken: IndexSet,
     creation_pace: Pace,
+    /// Whether the namespace is being deleted, so that no Pod can come any more.
+    is_barren: bool,
     /// There once creations were refused, until enough of them are granted again.
     probe: Option<Probe>,
     /// The last op when creations were last to slow down: what was asked for up to it was
@@ -247,6 +249,7 @@ impl JobLedger {
             legacies: BTreeMap::new(),
             taken: IndexSet::new(),
             creation_pace: Pace::default(),
+            is_barren: false,
             probe: None,
             asked_in_vain: OpId(0),
             status_pace: Pace::default(),
@@ -322,9 +325,10 @@ impl JobLedger {
     /// Slows down after a refusal. That a question was answered says nothing of writes.
     fn note_weather(&mut self, about: &InFlight, outcome: &Outcome) {
         let is_refused = match outcome {
-            Outcome::Refused(Refusal::TryLater(_) | Refusal::Rejected(_)) | Outcome::InDoubt => {
-                true
-            }
+            Outcome::Refused(
+                Refusal::TryLater(_) | Refusal::Rejected(_) | Refusal::NamespaceGoes(_),
+            )
+            | Outcome::InDoubt => true,
             Outcome::Applied(_)
             | Outcome::Refused(Refusal::AlreadyExists | Refusal::Conflict | Refusal::NotFound) => {
                 false

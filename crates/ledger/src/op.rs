@@ -141,4 +141,7 @@ pub enum Refusal {
     TryLater(String),
     /// Not in this form, for the reason the API gave: the request is invalid or forbidden.
     Rejected(String),
+    /// Never again, in the words of the API: the namespace is being deleted, and nothing new comes
+    /// into it. What is there may still be changed and deleted.
+    NamespaceGoes(String),
 }

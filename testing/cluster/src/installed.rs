@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
@@ -93,19 +94,29 @@ pub async fn run(suite: &Suite, report: &mut Report) -> Result<(), ClusterError>
     Ok(())
 }
 
+/// How a process gets mounts of its own. Whoever is root needs no user namespace for that, which
+/// containers often do not allow.
+fn unshared() -> &'static [&'static str] {
+    match fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0) {
+        true => &["--mount"],
+        false => &["--map-root-user", "--mount"],
+    }
+}
+
 /// Whether a process may have mounts of its own here: a Pod has its token where only it sees it.
 async fn can_unshare() -> Result<(), String> {
     let mut command = Command::new("unshare");
-    command.args(["--map-root-user", "--mount", "true"]).stdin(Stdio::null());
+    command.args(unshared()).arg("true").stdin(Stdio::null());
     let why = match command.output().await {
         Ok(output) if output.status.success() => return Ok(()),
         Ok(output) => String::from_utf8_lossy(&output.stderr).trim().to_owned(),
         Err(error) => error.to_string(),
     };
     Err(format!(
-        "a process cannot have mounts of its own here (unshare --map-root-user --mount: {why}): run it \
-         where user namespaces are allowed, such as in a container with the capability SYS_ADMIN, or \
-         after sysctl kernel.unprivileged_userns_clone=1"
+        "a process cannot have mounts of its own here (unshare {}: {why}): run it \
+         where user namespaces are allowed, by root with the capability SYS_ADMIN, or after \
+         sysctl kernel.unprivileged_userns_clone=1",
+        unshared().join(" ")
     ))
 }
 
@@ -318,8 +329,8 @@ impl Pod {
         write(&secrets, "namespace", &self.namespace);
         // As some write it who do not mount it: with a line break at the end.
         write(&secrets, "token", &format!("{}\n", self.token(cluster).await));
-        let script = ["--map-root-user", "--mount", "sh", "-c", IN_A_POD, "sh"];
-        let mut all: Vec<String> = script.map(str::to_owned).to_vec();
+        let script = [unshared(), &["sh", "-c", IN_A_POD, "sh"]].concat();
+        let mut all: Vec<String> = script.into_iter().map(str::to_owned).collect();
         all.push(secrets.display().to_string());
         let (host, port) = {
             let address = cluster.url().trim_start_matches("https://");

@@ -17,6 +17,7 @@ pub mod gates;
 pub mod installed;
 pub mod manifests;
 pub mod moving;
+pub mod namespaces;
 pub mod openapi;
 pub mod ordeal;
 pub mod picture;

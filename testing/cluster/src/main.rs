@@ -18,9 +18,9 @@ use tokio::signal::unix::{SignalKind, signal};
 
 const EXAMPLES: &str = "\
 Examples:
-  testing/cluster/run                        Everything, on the newest Kubernetes
+  testing/cluster/run                        Everything, on Kubernetes 1.36
   testing/cluster/run plays/retried          The scenarios with this in their name
-  testing/cluster/run --kubernetes 1.34      On an older one
+  testing/cluster/run --kubernetes 1.34      On an older one; 1.37 is a newer one
   testing/cluster/run random --seeds 300     More Jobs by chance, from fresh seeds
   testing/cluster/run random --seed 4711     One of them again
 
@@ -37,7 +37,7 @@ struct Args {
     /// Only scenarios with one of these in their names
     filter: Vec<String>,
 
-    /// The version of Kubernetes; the newest that is known if it is not given
+    /// The version of Kubernetes, such as 1.34 or 1.37; 1.36 if it is not given
     #[arg(long, value_name = "VERSION")]
     kubernetes: Option<String>,
 

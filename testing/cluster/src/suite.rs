@@ -7,8 +7,8 @@ use crate::report::Report;
 use crate::stint::Build;
 use crate::theatre::Theatre;
 use crate::{
-    coexistence, dashboard, faults, foreign, gates, installed, manifests, moving, openapi, plays,
-    random, requests, rights, rules, unwatched, values,
+    coexistence, dashboard, faults, foreign, gates, installed, manifests, moving, namespaces,
+    openapi, plays, random, requests, rights, rules, unwatched, values,
 };
 
 /// What is run, and how.
@@ -59,6 +59,7 @@ impl Suite {
         installed::run(self, report).await?;
         rights::run(self, report).await?;
         gates::run(self, report).await?;
+        namespaces::run(self, report).await?;
         moving::run(self, report).await?;
         faults::run(self, report).await?;
         foreign::run(self, report).await?;
@@ -101,6 +102,7 @@ pub fn names() -> Vec<String> {
         manifests::names(),
         installed::names(),
         gates::names(),
+        namespaces::names(),
         dashboard::names(),
         openapi::names(),
         requests::names(),

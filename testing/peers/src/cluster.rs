@@ -95,7 +95,7 @@ pub enum ClusterError {
 /// What a cluster can be told.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// The version of Kubernetes, such as `1.34`; none: the newest that is known.
+    /// The version of Kubernetes, such as `1.34`; none: the one that everything is tried on.
     pub version: Option<String>,
     /// More flags for kube-apiserver.
     pub apiserver_flags: Vec<String>,

@@ -46,7 +46,7 @@ pub struct Programs {
 }
 
 impl Programs {
-    /// Gets them, of this version (`1.34`) or the newest. Builds what is missing.
+    /// Gets them, of this version (`1.34`) or the one that everything is tried on. Builds what is missing.
     pub fn get(version: Option<&str>) -> Result<Self, ProgramsError> {
         let apiserver = get("kube-apiserver", version)?;
         Ok(Programs {

@@ -62,20 +62,25 @@ fn refused(code: u16) -> (u16, String) {
     (code, status.to_string())
 }
 
-/// Plays a script; what was told, a word each, and what was asked for, the path left out.
-async fn play(answers: Vec<(u16, String)>) -> (Vec<String>, Vec<String>) {
-    let script = Script::default();
-    script.answers.lock().expect("a lock").extend(answers);
-    let (listener, mut news) = mpsc::channel(100);
-    let client = Client::new(script.clone(), "ns");
-    let feed: Feed<WirePod> = Feed {
-        client,
+/// A feed that a script answers, and what it tells.
+fn feed(script: &Script) -> (Feed<WirePod>, mpsc::Receiver<(usize, News<SeenPod>)>) {
+    let (listener, news) = mpsc::channel(100);
+    let feed = Feed {
+        client: Client::new(script.clone(), "ns"),
         path: "/pods".to_owned(),
         finalizer: "f".into(),
         scope: 7,
         listener,
         health: Health::new(Ticks::system()),
     };
+    (feed, news)
+}
+
+/// Plays a script; what was told, a word each, and what was asked for, the path left out.
+async fn play(answers: Vec<(u16, String)>) -> (Vec<String>, Vec<String>) {
+    let script = Script::default();
+    script.answers.lock().expect("a lock").extend(answers);
+    let (feed, mut news) = feed(&script);
     let feeding = tokio::spawn(feed.run());
     while !script.answers.lock().expect("a lock").is_empty() {
         tokio::time::sleep(Duration::from_secs(1)).await;
@@ -157,6 +162,24 @@ async fn a_server_without_streaming_lists_is_asked_page_by_page() {
     assert_eq!(told, ["began", "began", "item a", "item b", "listed 5", "seen c"]);
     assert_eq!(asked[1..3], ["/pods?limit=500", "/pods?limit=500&continue=x%20y"]);
     assert!(asked[3].ends_with("&resourceVersion=5"), "{}", asked[3]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_page_that_is_refused_is_told_of_in_the_words_of_the_server() {
+    let script = Script::default();
+    let forbidden = json!({
+        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "code": 403,
+        "reason": "Forbidden", "message": "pods is forbidden",
+    });
+    let answers = [(403, forbidden.to_string()), refused(410)];
+    script.answers.lock().expect("a lock").extend(answers);
+    let (feed, _) = feed(&script);
+    for expected in ["not now: pods is forbidden", "refused: x"] {
+        match feed.page("").await {
+            Err(Stop::Failed(why, None)) => assert_eq!(why, expected),
+            other => panic!("{other:?}"),
+        }
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -174,7 +174,9 @@ impl JobLedger {
                 }
             }
             Outcome::Applied(Applied::Job(_) | Applied::NoJob | Applied::Pods { .. })
-            | Outcome::Refused(Refusal::AlreadyExists | Refusal::TryLater(_)) => {}
+            | Outcome::Refused(
+                Refusal::AlreadyExists | Refusal::TryLater(_) | Refusal::NamespaceGoes(_),
+            ) => {}
         }
     }
 }

@@ -344,7 +344,8 @@ impl JobLedger {
                 refusal @ (Refusal::Conflict
                 | Refusal::NotFound
                 | Refusal::TryLater(_)
-                | Refusal::Rejected(_)),
+                | Refusal::Rejected(_)
+                | Refusal::NamespaceGoes(_)),
             ) => self.was_refused(&name, &refusal),
             Outcome::Applied(
                 Applied::NoPod | Applied::Job(_) | Applied::NoJob | Applied::Pods { .. },
@@ -394,6 +395,8 @@ impl JobLedger {
     }
 
     fn was_created(&mut self, id: OpId, name: &str) {
+        // The refusal was of a namespace before this one, by a server that had not heard of it.
+        self.is_barren = false;
         self.create_sooner(id);
         self.count_creation(true);
         self.say(false, event::SUCCESSFUL_CREATE, message::created_pod(name));
@@ -405,7 +408,12 @@ impl JobLedger {
         let is_first = self.probe != Some(Probe::FIRST);
         self.probe = Some(Probe::FIRST);
         self.create_later();
-        if let Refusal::TryLater(reason) | Refusal::Rejected(reason) = refusal
+        if matches!(refusal, Refusal::NamespaceGoes(_)) {
+            self.has_no_future();
+        }
+        if let Refusal::TryLater(reason)
+        | Refusal::Rejected(reason)
+        | Refusal::NamespaceGoes(reason) = refusal
             && (is_first || self.creating.len() == 1)
         {
             self.say(true, event::FAILED_CREATE, format!("Error creating: {reason}"));

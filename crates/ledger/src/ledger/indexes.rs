@@ -26,7 +26,7 @@ impl JobLedger {
         } else {
             self.crowded.remove(&index);
         }
-        self.release_failures(index, is_done || active > 0);
+        self.release_failures(index, is_done || active > 0 || self.is_barren);
         let is_taken = self.pods.sums.by_index.contains_key(&index)
             || self.creating_indexes.contains(&index)
             || self.stray_indexes.contains(&index);
@@ -59,6 +59,15 @@ impl JobLedger {
                 |record| context.share(record),
             );
         }
+    }
+
+    /// No index will have another Pod: failures that wait for one are counted. Their finalizers would
+    /// keep the namespace for ever, as it deletes the Job only once all Pods are gone.
+    pub(super) fn has_no_future(&mut self) {
+        self.is_barren = true;
+        let waiting: Vec<u32> = self.pods.sums.waiting.keys().copied().collect();
+        waiting.into_iter().for_each(|index| self.look_at_index(index));
+        self.is_dirty = true;
     }
 
     /// The failure of an index that its replacement is counted from.

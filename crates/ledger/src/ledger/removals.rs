@@ -107,7 +107,11 @@ impl JobLedger {
                 );
                 return;
             }
-            Outcome::Refused(Refusal::TryLater(reason) | Refusal::Rejected(reason)) => {
+            Outcome::Refused(
+                Refusal::TryLater(reason)
+                | Refusal::Rejected(reason)
+                | Refusal::NamespaceGoes(reason),
+            ) => {
                 if op == PodOp::Delete {
                     let message = format!("Error deleting: {reason}");
                     self.say(true, event::FAILED_DELETE, message);

@@ -143,7 +143,9 @@ impl JobLedger {
             Outcome::Applied(Applied::NoJob) | Outcome::Refused(Refusal::NotFound) => {
                 self.lose_job();
             }
-            Outcome::Refused(Refusal::TryLater(_) | Refusal::AlreadyExists) => {}
+            Outcome::Refused(
+                Refusal::TryLater(_) | Refusal::AlreadyExists | Refusal::NamespaceGoes(_),
+            ) => {}
             // Computed from a Job that has changed, or that the API judges otherwise.
             Outcome::Refused(Refusal::Conflict | Refusal::Rejected(_)) => self.ask_for_job(),
             Outcome::InDoubt

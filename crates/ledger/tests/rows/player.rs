@@ -23,6 +23,7 @@ const MAX_ROUNDS: usize = 50;
 pub(crate) enum Fault {
     Refuse,
     Reject,
+    Bury,
     LoseRequest,
     LoseAnswer,
     CrashBefore,
@@ -278,6 +279,9 @@ impl Player {
         let later = |text: &str| text.to_owned();
         let outcome = match fault {
             Some(Fault::Refuse) => Outcome::Refused(Refusal::TryLater(later("not now"))),
+            Some(Fault::Bury) => {
+                Outcome::Refused(Refusal::NamespaceGoes(later("the namespace is being deleted")))
+            }
             Some(Fault::Reject) => Outcome::Refused(Refusal::Rejected(later("not like this"))),
             Some(Fault::LoseRequest | Fault::CrashBefore) => Outcome::InDoubt,
             Some(Fault::LoseAnswer | Fault::CrashAfter) => {
@@ -305,6 +309,7 @@ impl Player {
             (_, Outcome::Refused(Refusal::Rejected(why))) => {
                 self.remark(&format!("rejected: {why}"))
             }
+            (_, Outcome::Refused(Refusal::NamespaceGoes(_))) => self.remark("the namespace goes"),
             (_, Outcome::Refused(Refusal::AlreadyExists)) => self.remark("exists already"),
             (_, Outcome::Refused(Refusal::Conflict)) => self.remark("conflict"),
             (_, Outcome::Refused(Refusal::NotFound)) => self.remark("not found"),

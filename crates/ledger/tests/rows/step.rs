@@ -27,6 +27,7 @@ fn arms(player: &mut Player, words: &[&str]) -> bool {
     let fault = match words {
         ["refuse", ..] => (1, Fault::Refuse),
         ["reject", ..] => (1, Fault::Reject),
+        ["bury", ..] => (1, Fault::Bury),
         ["lose", "request", "of", ..] => (3, Fault::LoseRequest),
         ["lose", "answer", "of", ..] => (3, Fault::LoseAnswer),
         ["crash", "before", ..] => (2, Fault::CrashBefore),

@@ -11,7 +11,9 @@ use crate::world::World;
 pub fn note_outcome(world: &mut World, c: ControllerId, flight: &Flight, outcome: &Outcome) {
     let has_failed = match outcome {
         Outcome::InDoubt => true,
-        Outcome::Refused(Refusal::TryLater(_) | Refusal::Rejected(_)) => true,
+        Outcome::Refused(
+            Refusal::TryLater(_) | Refusal::Rejected(_) | Refusal::NamespaceGoes(_),
+        ) => true,
         // The object has changed: what is asked next is asked of another version.
         Outcome::Refused(Refusal::Conflict | Refusal::NotFound | Refusal::AlreadyExists) => false,
         Outcome::Applied(_) => false,
