@@ -9,7 +9,7 @@ pub(crate) use objects::{MAX_OBJECTS, MAX_SCALARS, check_json, check_node, check
 
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::{Map, Value};
-use stint_api::decode::{Problem, ProblemKind};
+use stint_api::decode::{Node, NodeValue, Problem, ProblemKind};
 use stint_api::field_error::{FieldError, quote};
 use stint_api::field_path::Path;
 
@@ -101,10 +101,11 @@ pub(crate) fn body<T: KubernetesType>(
     if documents.next().is_some() {
         return Err(unrecognized(names, "the body holds more than one object"));
     }
-    let Some(root) = document.root else {
+    let Some(mut root) = document.root else {
         return Err(Status::bad_request(join(&document.problems)));
     };
     check_type(&root, names)?;
+    drop_empty_type(&mut root);
     objects::check_node(&root)?;
     let decoded = stint_api::decode::decode::<T>(&root);
     let mut problems = document.problems;
@@ -302,9 +303,24 @@ fn join(problems: &[Problem]) -> String {
 }
 
 /// Refuses a body that says it is something else.
-fn check_type(root: &stint_api::decode::Node, names: &Names) -> Result<(), Status> {
+fn check_type(root: &Node, names: &Names) -> Result<(), Status> {
     let said = |field: &str| root.get(field).and_then(|entry| entry.value.as_str()).unwrap_or("");
     check_said(said("apiVersion"), said("kind"), names)
+}
+
+/// Takes out an apiVersion and a kind that say nothing: they may as well be left out.
+fn drop_empty_type(root: &mut Node) {
+    let NodeValue::Map(entries) = &mut root.value else { return };
+    entries.retain(|entry| {
+        let says_nothing = match &entry.value.value {
+            NodeValue::Null => true,
+            NodeValue::String(text) => text.is_empty(),
+            NodeValue::Bool(_) | NodeValue::Number(_) | NodeValue::List(_) | NodeValue::Map(_) => {
+                false
+            }
+        };
+        !(says_nothing && matches!(entry.key.as_str(), "apiVersion" | "kind"))
+    });
 }
 
 fn check_said(version: &str, kind: &str, names: &Names) -> Result<(), Status> {

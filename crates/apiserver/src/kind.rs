@@ -2,8 +2,8 @@
 //! Each kind is one file under `kinds`; nothing else names one.
 
 mod any;
-pub(crate) mod empty;
 mod names;
+mod omitted;
 
 pub use any::{AnyKind, Of};
 pub use names::Names;
@@ -159,9 +159,6 @@ pub trait Kind: Send + Sync + 'static {
     ) -> Option<Counted> {
         None
     }
-
-    /// Takes out of what a client sends what Kubernetes' own types would not write: empty maps and lists.
-    fn drop_empty(_object: &mut Self::Object) {}
 
     /// What a client should be warned of in a new object that was taken.
     fn warnings(_object: &Self::Object) -> Vec<String> {

@@ -9,7 +9,7 @@ use crate::request::media::{AnswerFormat, MediaRange};
 /// Whether a client wants the one document, and how it is written: the first of its media types
 /// that can be made decides. There was a v2beta1, which kube-apiserver makes no more.
 pub(crate) fn wants_aggregated(accept: Option<&str>) -> Option<AnswerFormat> {
-    for range in accept?.split(',').map(MediaRange::read) {
+    for range in MediaRange::read_all(accept?) {
         let Some(format) = range.format() else { continue };
         match (range.parameter("as"), range.parameter("g"), range.parameter("v")) {
             (None, ..) => return None,

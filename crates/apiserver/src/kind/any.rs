@@ -16,9 +16,10 @@ use stint_api::pod_deletion::Deletion;
 use stint_api::quota::Counted;
 use stint_store::{Entry, Revision};
 
-use super::{Context, Kind, Manners, Names, Part, PartOf, empty};
+use super::{Context, Kind, Manners, Names, Part, PartOf, omitted};
 use crate::decode::{self, Decoded, FieldValidation, Format};
 use crate::object::{Object, managed, type_head, with_managed};
+use crate::schema::{self, Message};
 use crate::status::Status;
 use crate::table::{Column, RowCondition};
 
@@ -162,7 +163,13 @@ impl<K: Kind> AnyKind for Of<K> {
         validation: FieldValidation,
     ) -> Result<Decoded<Box<dyn Object>>, Status> {
         let decoded = decode::body::<K::Object>(body, format, validation, &K::NAMES)?;
-        Ok(decoded.map(tidy::<K>))
+        let may_say_nothing = match format {
+            Format::Json => omitted::may_be_in(body),
+            Format::Yaml => true,
+            // Read as Go would write it.
+            Format::Protobuf => false,
+        };
+        Ok(decoded.map(|object| tidy::<K>(object, may_say_nothing)))
     }
 
     fn decode_value(
@@ -171,8 +178,10 @@ impl<K: Kind> AnyKind for Of<K> {
         repeated: &[String],
         validation: FieldValidation,
     ) -> Result<Decoded<Box<dyn Object>>, Status> {
+        let says_nothing =
+            value.as_object().is_some_and(|fields| omitted::is_in(fields, message_of::<K>()));
         let decoded = decode::patched::<K::Object>(value, repeated, validation)?;
-        Ok(decoded.map(tidy::<K>))
+        Ok(decoded.map(|object| tidy::<K>(object, says_nothing)))
     }
 
     fn admit(&self, object: &mut dyn Object) -> Result<(), String> {
@@ -229,7 +238,9 @@ impl<K: Kind> AnyKind for Of<K> {
         object: &dyn Object,
         members: &Map<String, Value>,
     ) -> Option<Box<dyn Object>> {
-        K::replace(object.expect_ref(), members).map(tidy::<K>)
+        let says_nothing = omitted::is_in(members, message_of::<K>());
+        let replaced = K::replace(object.expect_ref(), members)?;
+        Some(tidy::<K>(replaced, says_nothing))
     }
 
     fn prepare_for_create(&self, object: &mut dyn Object, context: &Context<'_>) {
@@ -339,9 +350,14 @@ impl<K: Kind> AnyKind for Of<K> {
     }
 }
 
-/// What a client has sent, without what says nothing.
-fn tidy<K: Kind>(mut object: K::Object) -> Box<dyn Object> {
-    empty::drop_from_metadata(object.meta_mut());
-    K::drop_empty(&mut object);
+/// What a client has sent, without what says nothing, if there may be any of that.
+fn tidy<K: Kind>(mut object: K::Object, may_say_nothing: bool) -> Box<dyn Object> {
+    if may_say_nothing {
+        omitted::drop_from(&mut object, message_of::<K>());
+    }
     Box::new(object)
+}
+
+fn message_of<K: Kind>() -> Message {
+    schema::of_kind(&K::NAMES.api_version(), K::NAMES.kind).expect("every kind has a message")
 }

@@ -8,7 +8,6 @@ use serde_json::Value;
 use stint_api::field_error::FieldError;
 use stint_api::kinds::config_map as rules;
 
-use crate::kind::empty::drop_empty;
 use crate::kind::{Context, Kind, Names, Part};
 use crate::table::{self, Column};
 
@@ -31,11 +30,6 @@ impl Kind for ConfigMaps {
     };
 
     const STORED_UNDER: &'static str = "configmaps";
-
-    fn drop_empty(object: &mut ConfigMap) {
-        drop_empty(&mut object.data);
-        drop_empty(&mut object.binary_data);
-    }
 
     fn prepare_for_create(object: &mut ConfigMap, _context: &Context<'_>) {
         rules::prepare_for_create(object);

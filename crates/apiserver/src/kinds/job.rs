@@ -12,7 +12,6 @@ use stint_api::validation::job_status::validate_job_status_update;
 use stint_api::validation::job_update::validate_job_update;
 use stint_api::{defaults, kinds, prepare, warning};
 
-use crate::kind::empty::drop_from_pod;
 use crate::kind::{Context, Kind, Manners, Names, Part, resets_of_status};
 use crate::object;
 use crate::table::{self, Column};
@@ -45,13 +44,6 @@ impl Kind for Jobs {
 
     fn unknown_field(field: &str) -> String {
         format!("field label {} not supported for Job", quote(field))
-    }
-
-    fn drop_empty(job: &mut Job) {
-        let template = job.spec.as_mut().map(|spec| &mut spec.template);
-        if let Some(pod) = template.and_then(|template| template.spec.as_mut()) {
-            drop_from_pod(pod);
-        }
     }
 
     fn warnings(job: &Job) -> Vec<String> {

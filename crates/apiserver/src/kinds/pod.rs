@@ -20,7 +20,6 @@ use stint_api::validation::pod as validation;
 use stint_api::warning;
 use stint_store::Revision;
 
-use crate::kind::empty::drop_from_pod;
 use crate::kind::{Context, Kind, Manners, Names, Part, PartOf};
 use crate::object;
 use crate::table::{self, Column, RowCondition};
@@ -56,6 +55,7 @@ impl Kind for Pods {
         "spec.hostNetwork",
         "status.phase",
         "status.podIP",
+        "status.podIPs",
         "status.nominatedNodeName",
     ];
 
@@ -88,10 +88,6 @@ impl Kind for Pods {
     fn counted_change(new: &Pod, old: &Pod, now: Timestamp) -> Option<Counted> {
         (has_deadline(new) != has_deadline(old))
             .then(|| Counted::pod(new, now).changed_from(Counted::pod(old, now)))
-    }
-
-    fn drop_empty(pod: &mut Pod) {
-        pod.spec.iter_mut().for_each(drop_from_pod);
     }
 
     fn warnings(pod: &Pod) -> Vec<String> {
@@ -258,7 +254,8 @@ mod tests {
         }))
         .expect("a Pod");
         let read = Pods::selectable(&object::to_stored(&pod), Revision::new(1));
-        for field in Pods::FIELDS {
+        // In Kubernetes one can select by this, and it is always empty.
+        for field in Pods::FIELDS.iter().filter(|field| **field != "status.podIPs") {
             let expected = Pods::field(&pod, field);
             assert!(!expected.is_empty(), "{field} has no value in this test");
             assert_eq!(Pods::field(&read, field), expected, "{field}");

@@ -9,7 +9,6 @@ use stint_api::feature_gates::FeatureGates;
 use stint_api::field_error::FieldError;
 use stint_api::kinds::secret as rules;
 
-use crate::kind::empty::drop_empty;
 use crate::kind::{Context, Kind, Names, Part};
 use crate::object;
 use crate::table::{self, Column};
@@ -35,11 +34,6 @@ impl Kind for Secrets {
     const STORED_UNDER: &'static str = "secrets";
 
     const FIELDS: &'static [&'static str] = &["type"];
-
-    fn drop_empty(object: &mut Secret) {
-        drop_empty(&mut object.data);
-        drop_empty(&mut object.string_data);
-    }
 
     fn tracked(object: &mut Secret, _gates: &FeatureGates) -> Vec<u8> {
         rules::set_defaults(object);

@@ -10,7 +10,6 @@ use stint_api::field_error::FieldError;
 use stint_api::kinds::service as rules;
 use stint_api::quota::Counted;
 
-use crate::kind::empty::drop_empty;
 use crate::kind::{Context, Kind, Manners, Names, Part, resets_of_status};
 use crate::object;
 use crate::table::{self, Column};
@@ -44,13 +43,6 @@ impl Kind for Services {
     const STORED_UNDER: &'static str = "services";
 
     const FIELDS: &'static [&'static str] = &["spec.clusterIP", "spec.type"];
-
-    fn drop_empty(service: &mut Service) {
-        if let Some(spec) = &mut service.spec {
-            drop_empty(&mut spec.selector);
-            drop_empty(&mut spec.ports);
-        }
-    }
 
     fn tracked(object: &mut Service, _gates: &FeatureGates) -> Vec<u8> {
         rules::set_defaults(object);

@@ -93,7 +93,7 @@ impl Shape {
     pub const PLAIN: Shape =
         Shape { view: View::Whole, format: AnswerFormat::Json, is_pretty: false };
 
-    /// The first of the client's media types that can be made.
+    /// The media type that the client likes best of those that can be made.
     pub fn negotiate(
         accept: Option<&str>,
         include_object: Option<&str>,
@@ -107,7 +107,7 @@ impl Shape {
         };
         let accept = accept.filter(|accept| !accept.trim().is_empty()).unwrap_or("*/*");
         let mut is_known = false;
-        for range in accept.split(',').map(MediaRange::read) {
+        for range in MediaRange::read_all(accept) {
             is_known |= range.format().is_some();
             if let Some((view, format)) = read_range(range, include.unwrap_or(Include::Metadata)) {
                 if let (View::Table(_), None, Some(other)) = (view, include, include_object) {
@@ -137,6 +137,25 @@ impl<'h> MediaRange<'h> {
     /// One of those that commas part in a header.
     pub fn read(text: &'h str) -> Self {
         MediaRange(text)
+    }
+
+    /// All of a header, those that the client likes best first: by their quality values, then what is named before
+    /// what stands for many, then as they come. One with the quality 0 is taken if there is no other, as by Kubernetes.
+    pub fn read_all(accept: &'h str) -> Vec<Self> {
+        let mut ranges: Vec<_> = accept.split(',').map(MediaRange::read).collect();
+        ranges.sort_by(|a, b| {
+            let by_quality = b.quality().total_cmp(&a.quality());
+            by_quality.then(a.wildcards().cmp(&b.wildcards()))
+        });
+        ranges
+    }
+
+    fn quality(self) -> f64 {
+        self.parameter("q").and_then(|quality| quality.parse().ok()).unwrap_or(1.0)
+    }
+
+    fn wildcards(self) -> usize {
+        self.media_type().matches('*').count()
     }
 
     /// The media type itself.
@@ -185,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_media_type_that_can_be_made_is_taken() {
+    fn the_media_type_that_is_liked_best_is_taken() {
         let table = View::Table(Include::Metadata);
         let rows = [
             ("", Some((View::Whole, AnswerFormat::Json))),
@@ -211,6 +230,20 @@ mod tests {
                 Some((View::Metadata(Count::Many), AnswerFormat::Json)),
             ),
             ("application/json;q=0.9, text/plain", Some((View::Whole, AnswerFormat::Json))),
+            // As kube-apiserver 1.36 answers.
+            (
+                "application/yaml;q=0.5, application/json;q=0.9",
+                Some((View::Whole, AnswerFormat::Json)),
+            ),
+            ("application/json;q=0.1, application/yaml", Some((View::Whole, AnswerFormat::Yaml))),
+            ("application/json;q=0, application/yaml;q=x", Some((View::Whole, AnswerFormat::Yaml))),
+            ("application/json;q=0", Some((View::Whole, AnswerFormat::Json))),
+            ("*/*, application/yaml", Some((View::Whole, AnswerFormat::Yaml))),
+            ("*/*;q=0.1, application/yaml", Some((View::Whole, AnswerFormat::Yaml))),
+            (
+                "application/json;as=Table;v=v1;g=meta.k8s.io;q=0.5, application/json",
+                Some((View::Whole, AnswerFormat::Json)),
+            ),
         ];
         for (accept, expected) in rows {
             assert_eq!(negotiate(accept), expected, "{accept}");
