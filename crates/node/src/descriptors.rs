@@ -1,5 +1,5 @@
-//! How many descriptors this process may have. Each container that runs costs two, one for each of
-//! its outputs, and the usual limit is meant for programs that need a few.
+//! How many descriptors this process may have. Each container that runs costs three, one for each of
+//! its outputs and one for its log, and the usual limit is meant for programs that need a few.
 
 use std::io;
 use std::sync::OnceLock;
@@ -34,16 +34,21 @@ pub(crate) fn of_containers() -> Rlimit {
     BEFORE.get().copied().unwrap_or_else(|| getrlimit(Resource::Nofile))
 }
 
+/// Whether this process has as many as it may have.
+pub(crate) fn is_short(error: &io::Error) -> bool {
+    Errno::from_io_error(error) == Some(Errno::MFILE)
+}
+
 /// What the machine said, and the remedy if that was that there are no more descriptors.
 pub(crate) fn explained(error: &io::Error) -> String {
-    if Errno::from_io_error(error) != Some(Errno::MFILE) {
+    if !is_short(error) {
         return error.to_string();
     }
     let most = getrlimit(Resource::Nofile).current;
     let most = most.map_or("no limit on".to_owned(), |most| most.to_string());
     format!(
         "{error}: this process may have {most} descriptors, and each container that runs takes \
-         two; raise the limit (`ulimit -n`, or LimitNOFILE= of a systemd unit) and start again, or \
+         three; raise the limit (`ulimit -n`, or LimitNOFILE= of a systemd unit) and start again, or \
          run fewer Pods at once"
     )
 }

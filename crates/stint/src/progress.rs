@@ -663,6 +663,13 @@ impl JobProgress {
 
     fn note_time(&mut self, pod: &PodSight, time: Duration) {
         let what = pod.what();
+        // Of the tries of an index the longest stands for it.
+        if let Some(known) = self.slowest.iter().position(|slow| slow.what == what) {
+            if self.slowest[known].time >= time {
+                return;
+            }
+            self.slowest.remove(known);
+        }
         let place = self.slowest.partition_point(|slow| slow.time >= time);
         if place < MAX_SLOWEST {
             self.slowest.insert(place, Slow { what, time });

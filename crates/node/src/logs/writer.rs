@@ -4,11 +4,21 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
 use super::parts::Parts;
 use super::{LogRotation, Progress, part_path};
+use crate::descriptors::is_short;
+
+/// How long a file waits for a descriptor that somebody else was quicker to take: whoever starts a
+/// container takes several, and lets go of them if there are not enough.
+const DESCRIPTOR_PATIENCE: Duration = Duration::from_secs(5);
+
+/// How soon that is tried again.
+const DESCRIPTOR_PAUSE: Duration = Duration::from_millis(10);
 
 /// Where the output of a run goes.
 #[derive(Debug)]
@@ -16,6 +26,8 @@ pub(crate) struct Writer {
     parts: Arc<Parts>,
     rotation: LogRotation,
     file: Option<File>,
+    /// Keeps a descriptor for the file, until there is one.
+    place: Option<File>,
     /// How large the part is.
     bytes: u64,
     /// How much could not be written.
@@ -29,7 +41,14 @@ impl Writer {
         rotation: LogRotation,
         progress: watch::Sender<Progress>,
     ) -> Self {
-        Writer { parts, rotation, file: None, bytes: 0, lost_bytes: 0, progress }
+        Writer { parts, rotation, file: None, place: None, bytes: 0, lost_bytes: 0, progress }
+    }
+
+    /// Takes the descriptor that the file will need. A container that runs while there is none would
+    /// lose what it writes.
+    pub(crate) fn reserve(&mut self) -> io::Result<()> {
+        self.place = Some(File::open("/dev/null")?);
+        Ok(())
     }
 
     /// Where its files are.
@@ -72,7 +91,8 @@ impl Writer {
                 let Parts { folder, run, .. } = &*self.parts;
                 fs::create_dir_all(folder)?;
                 let path = part_path(folder, *run, self.parts.newest());
-                let file = OpenOptions::new().create(true).append(true).open(path)?;
+                self.place = None;
+                let file = opened(&path)?;
                 self.bytes = file.metadata()?.len();
                 none.insert(file)
             }
@@ -99,6 +119,19 @@ impl Writer {
         self.bytes = 0;
         let next = self.parts.begin_next();
         self.progress.send_modify(|it| it.part = next);
+    }
+}
+
+/// Opens a part, or makes it.
+fn opened(path: &Path) -> io::Result<File> {
+    let until = Instant::now() + DESCRIPTOR_PATIENCE;
+    loop {
+        match OpenOptions::new().create(true).append(true).open(path) {
+            Err(error) if is_short(&error) && Instant::now() < until => {
+                thread::sleep(DESCRIPTOR_PAUSE);
+            }
+            opened => return opened,
+        }
     }
 }
 

@@ -374,7 +374,7 @@ impl Start {
     async fn start_noted(
         &self,
         spec: ContainerSpec,
-        writer: Writer,
+        mut writer: Writer,
         message: Option<PathBuf>,
         turn: MutexGuard<'_, ()>,
     ) -> Result<Begun, NotStarted> {
@@ -382,6 +382,7 @@ impl Start {
         let machine = |error: std::io::Error| later("CreateContainerError", explained(&error));
         let (stdio, inlets, console) =
             Console::open(&self.container, spec.user).map_err(machine)?;
+        writer.reserve().map_err(machine)?;
         let pump = Pump::start(inlets, writer, self.shared.logs.clock().clone());
         let sandbox = self.sandbox.read().await;
         let Some(sandbox) = sandbox.as_ref() else {

@@ -69,6 +69,18 @@ fn the_slowest_come_first() {
 }
 
 #[test]
+fn an_index_that_was_tried_again_is_among_the_slowest_once() {
+    let (mut progress, now) = started();
+    for (uid, index, seconds) in [("a", 0, 3), ("b", 1, 4), ("c", 0, 5), ("d", 0, 2)] {
+        progress.observe_pod(&pod(uid, index, "n", "Running"), false, now);
+        let then = now + Duration::from_secs(seconds);
+        progress.observe_pod(&pod(uid, index, "n", "Failed"), false, then);
+    }
+    let told = progress.jobs()[0].slowest().iter().map(|it| (it.what.as_str(), it.time.as_secs()));
+    assert_eq!(told.collect::<Vec<_>>(), [("index 0", 5), ("index 1", 4)]);
+}
+
+#[test]
 fn what_was_done_before_is_not_counted() {
     let mut progress = Progress::default();
     let now = Instant::now();

@@ -83,6 +83,27 @@ fn a_reader_that_has_gone_ends_no_run() {
     });
 }
 
+/// Far fewer than the Pods would need that are to run at once.
+#[test]
+fn what_pods_print_is_kept_if_descriptors_are_short() {
+    as_everybody(|home| {
+        // All that there is room for are there when the first of them prints.
+        let script = "sleep 1; echo $JOB_COMPLETION_INDEX; sleep 1";
+        let file = home.file("job.yaml", &job(home, "short", 80, "  parallelism: 80\n", script));
+        let mut shell = home.command("sh");
+        shell.args(["-c", "ulimit -n 120; exec \"$0\" run --logs --timeout 120s \"$1\""]);
+        shell.arg(home.program()).arg(file).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let ended = ended(shell.spawn().expect("it starts"));
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        assert!(ended.stderr.contains("Too many open files"), "they were not short: {ended:?}");
+        let mut lines = ended.lines();
+        lines.sort_unstable();
+        let mut expected: Vec<String> = (0..80).map(|it| format!("[short/{it}] {it}")).collect();
+        expected.sort_unstable();
+        assert_eq!(lines, expected, "{}", ended.stderr);
+    });
+}
+
 #[test]
 fn a_server_needs_no_standard_streams() {
     as_everybody(|home| {
