@@ -61,7 +61,7 @@ struct Status {
 #[serde(default, rename_all = "camelCase")]
 struct Details {
     retry_after_seconds: Option<u64>,
-    causes: Vec<Cause>,
+    causes: Option<Vec<Cause>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -101,7 +101,7 @@ fn read(code: StatusCode, retry_after: Option<u64>, body: &[u8]) -> Failure {
     let message = status.message.unwrap_or_else(|| code.to_string());
     let Details { retry_after_seconds, causes } = status.details.unwrap_or_default();
     let asked = retry_after.or(retry_after_seconds);
-    let goes = causes.iter().any(|cause| cause.reason.as_deref() == Some(NAMESPACE_GOES));
+    let goes = causes.iter().flatten().any(|cause| cause.reason.as_deref() == Some(NAMESPACE_GOES));
     let refused = |refusal| Failure::Refused(refusal, Weather::Fine);
     match code.as_u16() {
         // A page that some proxy shows says nothing of the object.

@@ -17,7 +17,8 @@
 //!
 //! No work waits for an Event, so Events go when nothing else waits, or after every so many other
 //! calls: whoever watches a server that is always full still sees what its Jobs do. Where so many
-//! wait that they take up memory, they take turns with the rest.
+//! wait that they take up memory, they take turns with the rest. They go in the order in which they
+//! were told, whichever Job they are of.
 //!
 //! The server that is too busy is left alone, all of it; one that wants fewer Events (there is a
 //! plugin for that) still gets everything else. A call that hangs keeps its place for a while
@@ -85,8 +86,9 @@ pub(crate) struct Dispatch<W> {
     events: VecDeque<(Arc<str>, W)>,
     calls_since_event: u32,
     waiting: usize,
-    /// The calls under way, by when they were begun, the oldest first.
-    began: VecDeque<(Instant, Arc<str>)>,
+    /// The calls under way, by when they were begun, the oldest first. Events are nobody's: no Job has to
+    /// wait for its own.
+    began: VecDeque<(Instant, Option<Arc<str>>)>,
     /// When the last call was sent of each of the last two Jobs that sent any.
     last: [Option<(Instant, Arc<str>)>; 2],
     most: usize,
@@ -177,7 +179,7 @@ impl<W> Dispatch<W> {
         if self.paused_until.is_some() || !self.has_room(now) {
             return None;
         }
-        let has_event = self.events_paused_until.is_none() && !self.events.is_empty();
+        let has_event = self.may_tell(now);
         let has_turn = self.find_turn(now);
         if (!has_turn && !has_event) || !self.take_token(now) {
             return None;
@@ -195,11 +197,18 @@ impl<W> Dispatch<W> {
             }
         };
         self.waiting -= 1;
-        self.began.push_back((now, job.clone()));
+        self.began.push_back((now, (!is_event).then(|| job.clone())));
         if !is_event {
             self.note_sender(now, &job);
         }
         Some((job, work))
+    }
+
+    /// Whether an Event waits that may be sent: no more of them at once than make no queue for others.
+    fn may_tell(&self, now: Instant) -> bool {
+        self.events_paused_until.is_none()
+            && !self.events.is_empty()
+            && self.working(None, now) < self.limit.unqueued_calls(now)
     }
 
     /// Goes to the next Job that may send a call, if there is one. Those that it passes have as
@@ -221,8 +230,13 @@ impl<W> Dispatch<W> {
         if !has_others {
             return true;
         }
+        self.working(Some(job), now) < self.limit.unqueued_calls(now)
+    }
+
+    /// How many calls of a Job, or how many Events, the server works on.
+    fn working(&self, job: Option<&Arc<str>>, now: Instant) -> usize {
         let working = self.began.range(self.hanging(now)..);
-        working.filter(|(_, of)| of == job).count() < self.limit.unqueued_calls()
+        working.filter(|(_, of)| of.as_ref() == job).count()
     }
 
     fn note_sender(&mut self, now: Instant, job: &Arc<str>) {
@@ -273,8 +287,8 @@ impl<W> Dispatch<W> {
         (took, sent): (Duration, u32),
         weather: Weather,
     ) {
-        let in_flight = self.began.len();
-        self.forget_call(now, job, took);
+        let in_flight = self.began.len() - self.hanging(now);
+        self.forget_call(now, Some(job).filter(|_| verb != Verb::Event), took);
         if let Some(tokens) = &mut self.tokens {
             // One was paid for before; the others are paid for by those that come after.
             tokens.left -= f64::from(sent.max(1) - 1);
@@ -296,10 +310,10 @@ impl<W> Dispatch<W> {
     }
 
     /// Takes out the call that has ended: the last of its Job that was begun as long ago as this one.
-    fn forget_call(&mut self, now: Instant, job: &Arc<str>, took: Duration) {
+    fn forget_call(&mut self, now: Instant, job: Option<&Arc<str>>, took: Duration) {
         let began = now.checked_sub(took).unwrap_or(now);
         let older = self.began.partition_point(|(at, _)| *at <= began);
-        let is_of_job = |(_, of): &(Instant, Arc<str>)| of == job;
+        let is_of_job = |(_, of): &(Instant, Option<Arc<str>>)| of.as_ref() == job;
         let place = self.began.range(..older).rposition(is_of_job);
         let place = place.or_else(|| self.began.iter().position(is_of_job));
         self.began.remove(place.expect("a call that ends was begun"));
@@ -311,19 +325,19 @@ impl<W> Dispatch<W> {
             true => None,
             false => Some(self.next_hanging(now)?),
         };
-        let may_send = self.turns.iter().any(|job| self.may_send(job, now));
-        let first = match may_send {
-            true => None,
-            false => {
-                // An answer makes room; or there will be none for long.
-                let hanging = self.next_hanging(now).filter(|_| !self.turns.is_empty());
-                let events = (!self.events.is_empty()).then_some(self.events_paused_until);
-                let events = events.map(|until| until.unwrap_or(now));
-                Some(hanging.into_iter().chain(events).min()?)
-            }
+        if self.turns.is_empty() && self.events.is_empty() {
+            return None;
+        }
+        let first = if self.turns.iter().any(|job| self.may_send(job, now)) || self.may_tell(now) {
+            now
+        } else {
+            // An answer makes room, or there will be none for long.
+            let hanging = self.next_hanging(now);
+            let events = self.events_paused_until.filter(|_| !self.events.is_empty());
+            hanging.into_iter().chain(events).min()?
         };
         let token = self.tokens.as_ref().and_then(|tokens| tokens.next_at(now));
-        self.paused_until.max(token).max(room).max(first)
+        Some(first).max(self.paused_until).max(token).max(room)
     }
 
     /// When the next call will count as one that hangs, if that makes room.
@@ -491,7 +505,28 @@ mod tests {
         let at = dispatch.wake_at(now).expect("it does not wait for answers alone");
         assert_eq!(at - now, HANGS_AFTER);
         dispatch.push(&other, Lane::Create, 0);
-        assert_eq!(drain(&mut dispatch, at).len(), 1 + 8);
+        // By then nobody knows any more how many the server works on at once.
+        assert_eq!(drain(&mut dispatch, at).len(), 1 + 16);
+    }
+
+    #[test]
+    fn events_fill_no_queue_of_the_server_and_their_job_does_not_wait_for_them() {
+        let mut now = Instant::now();
+        let mut dispatch = Dispatch::new(64, None, now);
+        let (loud, other) = (Arc::from("loud"), Arc::from("other"));
+        (0..2000).for_each(|_| dispatch.push(&loud, Lane::Create, 1));
+        let under_way = fill(&mut dispatch, &loud, &mut now);
+        (0..under_way).for_each(|_| {
+            dispatch.done(now, &loud, Verb::Create, (Duration::ZERO, 1), Weather::Fine);
+        });
+        (0..20).for_each(|_| dispatch.push(&loud, Lane::Event, 2));
+        dispatch.push(&other, Lane::Create, 3);
+        let sent = drain(&mut dispatch, now);
+        let sent = [1, 2, 3].map(|work| sent.iter().filter(|sent| **sent == work).count());
+        assert_eq!(sent, [8, 8, 1]);
+        assert_eq!(dispatch.wake_at(now), Some(now + HANGS_AFTER), "or an answer, and no sooner");
+        dispatch.done(now, &loud, Verb::Event, (Duration::ZERO, 1), Weather::Fine);
+        assert_eq!(drain(&mut dispatch, now), [2]);
     }
 
     #[test]

@@ -40,8 +40,13 @@ const JUDGED: usize = RECENT / 4;
 const SLOW_FACTOR: u32 = 4;
 const SLOW_SLACK: Duration = Duration::from_millis(50);
 
-/// A call that takes no longer than so many times as long as at best has not waited behind others.
+/// A call that takes no longer than so many times as long as at best has not waited behind others. Both
+/// are taken for this much longer: what is answered at once may take some milliseconds as well.
 const QUEUED_FACTOR: f64 = 2.0;
+const QUEUED_SLACK: Duration = Duration::from_millis(5);
+
+/// For how long it is believed how many calls of a verb make no queue.
+const UNQUEUED_AGE: Duration = Duration::from_secs(1);
 
 /// For how long the best time of an answer is believed. A server may have become slower for
 /// good: its objects have grown.
@@ -92,8 +97,6 @@ pub(crate) struct Limit {
     limit: f64,
     most: f64,
     is_doubling: bool,
-    /// How many calls the server works on at once, as the last answers tell: what is more waits there.
-    unqueued: f64,
     last_cut: Option<Instant>,
     times: [Option<Times>; VERBS],
 }
@@ -106,6 +109,9 @@ struct Times {
     /// The last ones; the oldest of them is at `count` modulo their number.
     recent: [Duration; RECENT],
     count: usize,
+    /// How many calls the server worked on at once when the last one was answered.
+    unqueued: f64,
+    noted: Instant,
 }
 
 impl Limit {
@@ -113,8 +119,7 @@ impl Limit {
     pub(crate) fn new(most: usize) -> Self {
         let most = (most as f64).max(LEAST);
         let limit = FIRST.min(most);
-        let times = [None; VERBS];
-        Limit { limit, most, is_doubling: true, unqueued: limit, last_cut: None, times }
+        Limit { limit, most, is_doubling: true, last_cut: None, times: [None; VERBS] }
     }
 
     /// How many calls may be under way.
@@ -122,10 +127,16 @@ impl Limit {
         self.limit as usize
     }
 
-    /// How many calls may be under way without a queue in the server: TCP Vegas' measure. It is never
+    /// How many calls may be under way without a queue in the server: TCP Vegas' measure. It is told by
+    /// the verb that bears most, as others may wait for a webhook and not for the server. It is never
     /// fewer than slowness alone can bring the limit down to.
-    pub(crate) fn unqueued_calls(&self) -> usize {
-        self.unqueued.max(LEAST_SLOW).min(self.limit) as usize
+    pub(crate) fn unqueued_calls(&self, now: Instant) -> usize {
+        let is_new = |times: &&Times| {
+            times.count >= RECENT && now.duration_since(times.noted) < UNQUEUED_AGE
+        };
+        let known = self.times.iter().flatten().filter(is_new).map(|times| times.unqueued);
+        let unqueued = known.reduce(f64::max).unwrap_or(FIRST);
+        unqueued.max(LEAST_SLOW).min(self.limit) as usize
     }
 
     /// Takes note of an answer; `in_flight` is how many calls were under way with it.
@@ -168,20 +179,20 @@ impl Limit {
             best_since: now,
             recent: [took; RECENT],
             count: 0,
+            unqueued: FIRST,
+            noted: now,
         });
         times.note(now, took);
-        if times.count < RECENT {
-            return false;
-        }
         let (best, judged) = (times.best, times.judged());
-        let speed = best.as_secs_f64() / judged.as_secs_f64().max(f64::MIN_POSITIVE);
-        self.unqueued = in_flight as f64 * QUEUED_FACTOR * speed;
-        judged > best * SLOW_FACTOR + SLOW_SLACK
+        let speed = (best + QUEUED_SLACK).as_secs_f64() / (judged + QUEUED_SLACK).as_secs_f64();
+        times.unqueued = in_flight as f64 * QUEUED_FACTOR * speed;
+        times.count >= RECENT && judged > best * SLOW_FACTOR + SLOW_SLACK
     }
 }
 
 impl Times {
     fn note(&mut self, now: Instant, took: Duration) {
+        self.noted = now;
         self.recent[self.count % RECENT] = took;
         self.count += 1;
         let is_old = now.duration_since(self.best_since) > BEST_AGE;
@@ -273,23 +284,26 @@ mod tests {
     }
 
     #[test]
-    fn how_many_calls_a_server_works_on_at_once_is_told_by_how_long_they_take() {
+    fn how_many_calls_make_no_queue_is_told_by_how_long_they_take() {
         let mut limit = Limit::new(100);
         let now = Instant::now();
-        assert_eq!(limit.unqueued_calls(), 16, "nothing is known yet");
-        (0..100).for_each(|_| limit.note(now, Verb::Get, FAST, Weather::Fine, 100));
-        assert_eq!(limit.calls(), 100);
-        let mut answers = |millis, in_flight| {
+        assert_eq!(limit.unqueued_calls(now), 16, "nothing is known yet");
+        let answers = |limit: &mut Limit, verb, millis, in_flight| {
             let took = Duration::from_millis(millis);
-            (0..2 * RECENT)
-                .for_each(|_| limit.note(now, Verb::Patch, took, Weather::Fine, in_flight));
-            limit.unqueued_calls()
+            for _ in 0..100 {
+                limit.note(now, verb, took, Weather::Fine, in_flight);
+            }
+            limit.unqueued_calls(now)
         };
-        assert_eq!(answers(5, 40), 80);
-        assert_eq!(answers(10, 40), 40);
-        assert_eq!(answers(20, 40), 20);
-        assert_eq!(answers(60, 40), 8, "so many are no queue for anybody");
-        assert_eq!(answers(5, 60), 100, "no more than at all");
+        assert_eq!(answers(&mut limit, Verb::Create, 5, 100), 100, "no more than at all");
+        assert_eq!(answers(&mut limit, Verb::Create, 5, 40), 80);
+        assert_eq!(answers(&mut limit, Verb::Create, 15, 40), 40);
+        assert_eq!(answers(&mut limit, Verb::Create, 25, 40), 26);
+        assert_eq!(answers(&mut limit, Verb::Create, 65, 40), 11);
+        assert_eq!(answers(&mut limit, Verb::Create, 65, 20), 8, "so many hold up nobody");
+        // A webhook holds up creations, and nothing else.
+        assert_eq!(answers(&mut limit, Verb::Patch, 5, 40), 80);
+        assert_eq!(limit.unqueued_calls(now + UNQUEUED_AGE), 16, "that is long ago");
     }
 
     #[test]
