@@ -31,7 +31,7 @@ pub mod quantity;
 pub mod quota;
 pub mod remedy;
 mod resource_list;
-mod semantic_equality;
+pub mod semantic_equality;
 pub mod validation;
 pub mod view;
 pub mod warning;

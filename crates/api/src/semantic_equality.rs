@@ -13,6 +13,11 @@ pub(crate) fn semantically_equal(one: &Value, two: &Value) -> bool {
     same(one, two, Meaning::Plain)
 }
 
+/// Whether a value of this field of a Job is as good as none: the API server does not keep it.
+pub fn is_as_good_as_none(field: &str, value: &Value) -> bool {
+    unless_empty(field, Some(value)).is_null()
+}
+
 /// The fields in which two objects mean something else, as deep as both have them, and no
 /// more than `max_count` of them. `path` is that of the objects.
 pub(crate) fn differences(

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use serde_json::Value;
+use stint_api::semantic_equality::is_as_good_as_none;
 
 use crate::printable::printable;
 
@@ -48,6 +49,9 @@ fn compare(path: &str, said: &Value, held: Option<&Value>, found: &mut Vec<Diffe
     match (said, held) {
         (Value::Object(said), Some(Value::Object(held))) => {
             for (name, value) in said {
+                if !held.contains_key(name) && is_as_good_as_none(name, value) {
+                    continue;
+                }
                 compare(&format!("{path}.{name}"), value, held.get(name), found);
             }
         }
@@ -95,6 +99,16 @@ mod tests {
             (json!({"parallelism": 3}), Some("spec.parallelism was 2 and is 3")),
             (json!({"completions": 3}), Some("spec.completions was not there and is 3")),
             (json!({"template": {"metadata": {"labels": {}}}}), None),
+            // What Kubernetes does not keep.
+            (containers(json!([{"name": "main", "workingDir": "", "tty": false}])), None),
+            (
+                containers(json!([{"name": ""}])),
+                Some(r#"spec.template.spec.containers[0].name was "main" and is """#),
+            ),
+            (
+                json!({"manualSelector": false}),
+                Some("spec.manualSelector was not there and is false"),
+            ),
             (containers(json!([{"name": "main", "command": ["a", "b"]}])), None),
             (
                 containers(json!([{"name": "main", "command": ["a"]}])),
