@@ -32,8 +32,9 @@ pub(super) fn drop_from<T: KubernetesType>(object: &mut T, message: Message) {
 /// nothing, and need not be looked at any closer.
 pub(super) fn may_be_in(json: &[u8]) -> bool {
     memchr_iter(b':', json).any(|colon| {
-        is_nothing(&json[colon + 1..])
-            && name_before(&json[..colon]).is_some_and(|name| NAMES.contains(name))
+        // A name with escapes may be any.
+        let may_be_omitted = |name: &[u8]| NAMES.contains(name) || name.contains(&b'\\');
+        is_nothing(&json[colon + 1..]) && name_before(&json[..colon]).is_some_and(may_be_omitted)
     })
 }
 
@@ -205,6 +206,8 @@ mod tests {
     fn texts_that_may_hold_something_are_told_by_the_names_in_them() {
         for (text, expected) in [
             (r#"{"tty":false}"#, true),
+            (r#"{"\u0074ty":false}"#, true),
+            (r#"{"\u0074ty":true}"#, false),
             ("{\"tty\" :\n false}", true),
             (r#"{"value": ""}"#, true),
             (r#"{"hostPort":0}"#, true),

@@ -129,6 +129,9 @@ impl Shape {
     }
 }
 
+/// How many of the media types that a client names are looked at. kubectl names five.
+const MOST_RANGES: usize = 64;
+
 /// A media type that a client takes, with its parameters.
 #[derive(Clone, Copy, Debug)]
 pub struct MediaRange<'h>(&'h str);
@@ -142,16 +145,16 @@ impl<'h> MediaRange<'h> {
     /// All of a header, those that the client likes best first: by their quality values, then what is named before
     /// what stands for many, then as they come. One with the quality 0 is taken if there is no other, as by Kubernetes.
     pub fn read_all(accept: &'h str) -> Vec<Self> {
-        let mut ranges: Vec<_> = accept.split(',').map(MediaRange::read).collect();
-        ranges.sort_by(|a, b| {
-            let by_quality = b.quality().total_cmp(&a.quality());
-            by_quality.then(a.wildcards().cmp(&b.wildcards()))
-        });
-        ranges
+        let ranges = accept.split(',').take(MOST_RANGES).map(MediaRange::read);
+        let mut ranges: Vec<_> =
+            ranges.map(|range| (range.quality(), range.wildcards(), range)).collect();
+        ranges.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+        ranges.into_iter().map(|(.., range)| range).collect()
     }
 
     fn quality(self) -> f64 {
-        self.parameter("q").and_then(|quality| quality.parse().ok()).unwrap_or(1.0)
+        let quality = self.parameter("q").and_then(|quality| quality.parse::<f64>().ok());
+        quality.filter(|quality| quality.is_finite()).unwrap_or(1.0)
     }
 
     fn wildcards(self) -> usize {

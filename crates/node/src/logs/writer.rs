@@ -92,7 +92,9 @@ impl Writer {
                 fs::create_dir_all(folder)?;
                 let path = part_path(folder, *run, self.parts.newest());
                 self.place = None;
-                let file = opened(&path)?;
+                // Who has lost something waits no more: the container goes on without its output.
+                let until = (self.lost_bytes == 0).then(|| Instant::now() + DESCRIPTOR_PATIENCE);
+                let file = opened(&path, until)?;
                 self.bytes = file.metadata()?.len();
                 none.insert(file)
             }
@@ -122,12 +124,11 @@ impl Writer {
     }
 }
 
-/// Opens a part, or makes it.
-fn opened(path: &Path) -> io::Result<File> {
-    let until = Instant::now() + DESCRIPTOR_PATIENCE;
+/// Opens a part, or makes it; if there is no descriptor, tries again until then.
+fn opened(path: &Path, until: Option<Instant>) -> io::Result<File> {
     loop {
         match OpenOptions::new().create(true).append(true).open(path) {
-            Err(error) if is_short(&error) && Instant::now() < until => {
+            Err(error) if is_short(&error) && until.is_some_and(|until| Instant::now() < until) => {
                 thread::sleep(DESCRIPTOR_PAUSE);
             }
             opened => return opened,
