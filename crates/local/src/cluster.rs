@@ -33,6 +33,11 @@ const DEFAULT_NAMESPACE: &str = "default";
 /// Who writes what the cluster's own parts write.
 const CONTROLLER: &str = "stint-controller";
 
+/// How long after the start it is first looked what there is too much of. To read the most that is kept,
+/// 20,000 Events and 5,000 Pods, takes two thirds as long as to read the store: whoever waits for the first answer
+/// goes first.
+const TIDIED_AFTER: Duration = Duration::from_secs(1);
+
 /// Where the objects of a cluster are kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Storage {
@@ -186,8 +191,9 @@ impl Cluster {
         starting.spawn("TTL", ttl::run(controller(), clock.clone(), gate.clone()));
         let kept = options.kept;
         let pods = pod_collector::run(controller(), kept.finished_pods, clock.clone());
-        starting.spawn("Pod collector", pods);
-        starting.spawn("Event collector", event_collector::run(controller(), kept, clock.clone()));
+        starting.spawn("Pod collector", in_peace(pods));
+        let events = event_collector::run(controller(), kept, clock.clone());
+        starting.spawn("Event collector", in_peace(events));
         if let Some(folder) = folder {
             starting.spawn("disk watch", disk::watch(store.refusal(), folder));
         }
@@ -287,6 +293,12 @@ async fn run_jobs(controller: Controller, gate: Gate) -> Infallible {
     gate.opened().await;
     controller.run(pending()).await;
     panic!("the Job controller ended, and nobody had told it to")
+}
+
+/// What removes what is over, once those are served who have waited for the start.
+async fn in_peace(part: impl Future<Output = Infallible>) -> Infallible {
+    tokio::time::sleep(TIDIED_AFTER).await;
+    part.await
 }
 
 /// Opens a store.
