@@ -112,8 +112,8 @@ impl JobLedger {
     }
 
     /// Whether the status has more to say than how many Pods there are: that the Job has
-    /// begun, is held, or goes on; that it has come to its end; that it is over. And whether
-    /// so many Pods have ended that the uncounted list would be full.
+    /// begun, is held, or goes on; that it has come to its end; that it is over; that it has not an index
+    /// any more which its lists have. And whether so many Pods have ended that the uncounted list would be full.
     fn is_status_urgent(&self) -> bool {
         let Some(job) = &self.job else {
             return false;
@@ -130,7 +130,7 @@ impl JobLedger {
             !status.is_true(interim) || self.is_at_rest()
         });
         let is_full = self.pods.sums.to_write.len() >= self.settings.max_uncounted;
-        !has_begun || is_turned || ends || is_full
+        !has_begun || is_turned || ends || is_full || !status.is_canonical
     }
 
     pub(super) fn settle_status(&mut self, outcome: Outcome) {
