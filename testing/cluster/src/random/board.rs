@@ -9,6 +9,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::Client;
 use kube::core::WatchEvent;
 use stint_api::names::label;
+use stint_api::view::StatusView;
 use stint_kit::follow;
 use stint_kit::job::is_tracked;
 use tokio::task::JoinSet;
@@ -115,13 +116,20 @@ impl Board {
     }
 }
 
+/// Whether no index is in the lists of a Job that it does not have any more: of a Job that was scaled
+/// down nothing else may tell that somebody has looked at it since.
+fn has_no_others(job: &Job) -> bool {
+    let completions = job.spec.as_ref().and_then(|spec| spec.completions);
+    let status = StatusView::parse(job.status.as_ref(), completions.map(|count| count as u32));
+    completions.is_none() || status.is_canonical
+}
+
 impl Sheet {
     /// Whether the Job is at rest, and there. Who runs it may keep the start time of a Job that is
     /// suspended.
     pub(crate) fn is_at(&self, rest: &Rest, keeps_start_time: bool) -> bool {
-        let Some(status) = self.job.as_ref().and_then(|job| job.status.as_ref()) else {
-            return false;
-        };
+        let Some(job) = &self.job else { return false };
+        let Some(status) = &job.status else { return false };
         let number = |field: Option<i32>| field.unwrap_or(0) as u32;
         let counts =
             [status.active, status.ready, status.terminating, status.succeeded, status.failed];
@@ -139,6 +147,7 @@ impl Sheet {
         counts.map(number) == expected
             && status.start_time.is_some() == has_start_time
             && is_counted
+            && has_no_others(job)
             && is_suspended == rest.is_suspended
             && live.len() as u32 == rest.active
             && self.pods.values().filter(|pod| has_ended(pod)).count() as u32 == rest.ended
