@@ -176,6 +176,8 @@ pub struct JobLedger {
     asked_in_vain: OpId,
     status_pace: Pace,
     status_interval: Interval,
+    /// How far apart statuses are that count but a few Pods, if longer than the settings say.
+    crowd_interval: SignedDuration,
     write_pace: Pace,
     /// Uids of the uncounted list whose finalizer is known to be gone.
     settled: BTreeSet<String>,
@@ -254,6 +256,7 @@ impl JobLedger {
             asked_in_vain: OpId(0),
             status_pace: Pace::default(),
             status_interval: Interval::default(),
+            crowd_interval: SignedDuration::ZERO,
             write_pace: Pace::default(),
             settled: BTreeSet::new(),
             crowded: BTreeSet::new(),
@@ -470,10 +473,10 @@ impl JobLedger {
         self.job.is_some() && !self.is_gone && awaits()
     }
 
-    /// Spaces the statuses that say nothing but new counts so far apart from now on: whoever runs
-    /// many Jobs at once has something better to ask of the API.
+    /// Spaces the statuses that say nothing but a few new counts so far apart from now on: whoever
+    /// runs many Jobs at once has something better to ask of the API.
     pub fn space_statuses(&mut self, interval: SignedDuration) {
-        self.settings.status_interval = interval;
+        self.crowd_interval = interval;
     }
 
     /// Whether the Job is there and has finished, and nothing is left to do for it unless

@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::batch::v1::{JobCondition, JobStatus, UncountedTerminatedPods};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use k8s_openapi::jiff::Timestamp;
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use stint_api::closed_set::{ConditionStatus, JobConditionType};
 use stint_api::condition;
 use stint_api::feature_gates::Gate;
@@ -17,6 +17,10 @@ use crate::context::Course;
 use crate::freshness::LookUp;
 use crate::op::{Applied, JobEvent, Op, OpKind, Outcome, Refusal};
 use crate::pods::Duty;
+
+/// How many Pods that have ended are worth a status even if there are many Jobs: it is one call beside the
+/// two of each. If a large Job did not let go of its Pods meanwhile, it would make others all the faster.
+const WORTH_A_STATUS: usize = 16;
 
 /// A status on its way.
 #[derive(Clone, Debug)]
@@ -41,8 +45,7 @@ impl JobLedger {
         if !self.is_status_due() {
             return;
         }
-        let interval = self.settings.status_interval;
-        if self.status_interval.holds(now, interval) && !self.is_status_urgent() {
+        if self.status_interval.holds(now, self.interval()) && !self.is_status_urgent() {
             return;
         }
         self.is_dirty = false;
@@ -88,6 +91,16 @@ impl JobLedger {
         }
         self.is_dirty = false;
         self.issue_status(Draft { status, events: Vec::new() }, now, ops);
+    }
+
+    /// How far apart statuses are that can wait.
+    fn interval(&self) -> SignedDuration {
+        let least = self.settings.status_interval;
+        let sums = &self.pods.sums;
+        match sums.to_write.len() + sums.index_successes.len() < WORTH_A_STATUS {
+            true => least.max(self.crowd_interval),
+            false => least,
+        }
     }
 
     fn is_status_due(&self) -> bool {

@@ -34,6 +34,7 @@ pub(crate) struct Player {
     pub(crate) api: Api,
     manages: ManagedBy,
     status_interval: SignedDuration,
+    crowd_interval: SignedDuration,
     forgives_nodes: bool,
     show: Vec<String>,
     /// There once the row has started.
@@ -58,6 +59,7 @@ impl Player {
             api: Api::new(&row.job),
             manages: ManagedBy::parse(row.manages.as_deref()),
             status_interval: SignedDuration::from_secs(row.status_every),
+            crowd_interval: SignedDuration::from_secs(row.crowd_every),
             forgives_nodes: row.forgives_nodes,
             show: row.show.clone(),
             ledger: None,
@@ -81,6 +83,7 @@ impl Player {
             ..Default::default()
         };
         let mut ledger = JobLedger::new(settings, "j", JOB_UID);
+        ledger.space_statuses(self.crowd_interval);
         ledger.observe(self.api.job_event());
         for pod in self.api.pods.values() {
             let facts = Box::new(pod.facts.clone());

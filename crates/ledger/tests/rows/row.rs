@@ -7,6 +7,7 @@
 //!   manages: example.com/own     # whose Jobs are ours, if not the built-in controller's
 //!   forgivesNodes: true          # Pods that their node ended do not count
 //!   statusEvery: 5               # the seconds between statuses that can wait, if not none
+//!   crowdEvery: 60               # the same with many Jobs, for those that count but a few Pods
 //!   script: |
 //!     > pod a fails 1            # a step
 //!     status uncountedFailed=[a] # the ops that it leads to, one a line
@@ -25,6 +26,7 @@ pub(crate) struct Row {
     pub(crate) manages: Option<String>,
     pub(crate) forgives_nodes: bool,
     pub(crate) status_every: i64,
+    pub(crate) crowd_every: i64,
     pub(crate) show: Vec<String>,
     pub(crate) script: Vec<Exchange>,
 }
@@ -87,7 +89,16 @@ fn folder() -> PathBuf {
 fn row(value: &Value) -> Row {
     let name = value["name"].as_str().expect("a row has a name").to_owned();
     for key in value.as_object().expect("a row is an object").keys() {
-        let known = ["name", "job", "manages", "forgivesNodes", "statusEvery", "show", "script"];
+        let known = [
+            "name",
+            "job",
+            "manages",
+            "forgivesNodes",
+            "statusEvery",
+            "crowdEvery",
+            "show",
+            "script",
+        ];
         assert!(known.contains(&key.as_str()), "{name}: unknown key {key}");
     }
     let text = |key: &str| value.get(key).map(|text| text.as_str().expect("a text").to_owned());
@@ -97,6 +108,7 @@ fn row(value: &Value) -> Row {
         manages: text("manages"),
         forgives_nodes: value["forgivesNodes"].as_bool().unwrap_or(false),
         status_every: value["statusEvery"].as_i64().unwrap_or(0),
+        crowd_every: value["crowdEvery"].as_i64().unwrap_or(0),
         show: show.split(", ").map(str::to_owned).collect(),
         script: script(&text("script").unwrap_or_else(|| panic!("{name}: no script"))),
         name,
